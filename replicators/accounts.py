@@ -1,5 +1,5 @@
-"""People's accounts: who came in and who did not, users that are made and changed, passwords. The
-audit trail is told of all of it."""
+"""People's accounts: sign-ins and failed sign-ins, users that are made and changed, passwords. The
+audit trail records all of it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from replicators.tokens import tokens_end
 
 
 def signed_in(user: User) -> None:
-    """Somebody came in by the form."""
+    """Record that somebody signed in by the form."""
     audit.record("signed_in", Thing.of(user), actor=user)
 
 
 def signed_out(user: User) -> None:
-    """Somebody went."""
+    """Record that somebody signed out."""
     audit.record("signed_out", Thing.of(user), actor=user)
 
 
 def sign_in_failed(name: str) -> None:
-    """A name and a password that do not fit. A name that no user has is not kept: it may be a
-    password in the wrong field."""
+    """Record a name and a password that do not fit. A name that no user has is not kept: it may be
+    a password in the wrong field."""
     user = User.objects.filter(username=name).first()
     audit.record(
         "sign_in_failed",
@@ -39,13 +39,14 @@ def sign_in_failed(name: str) -> None:
 
 @transaction.atomic
 def password_change(*, form: PasswordChangeForm, keeps_tokens: bool = False) -> int:
-    """Store the password of a valid form. The user's tokens end with the old one unless they are to
-    be kept; how many ended."""
+    """Store the password of a valid form, and return how many tokens ended. The user's tokens end
+    with the old password, unless they are to be kept."""
     return password_changed(user=form.save(), keeps_tokens=keeps_tokens)
 
 
 def password_changed(*, user: User, keeps_tokens: bool = False) -> int:
-    """The password of a user is another one now; how many of the user's tokens ended with it."""
+    """Record that a user's password changed. The user's tokens end, unless they are to be kept.
+    Returns how many tokens ended."""
     ended = 0 if keeps_tokens else tokens_end(user=user, reason="password changed")
     audit.record("password_changed", Thing.of(user), new={"tokens_ended": ended} if ended else {})
     return ended
@@ -82,8 +83,8 @@ def user_update(
     groups: Sequence[str] | None = None,
     is_active: bool | None = None,
 ) -> User:
-    """Change a user; what is None stays. With another password the tokens end. InvalidConfig names
-    a faulty field; nobody shuts out himself."""
+    """Change a user. What is None stays. A new password ends the user's tokens. InvalidConfig names
+    a faulty field. Users can't lock themselves out."""
     row = User.objects.select_for_update().get(pk=user.pk)
     before = _values(row)
     if is_active is not None:

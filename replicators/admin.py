@@ -1,5 +1,5 @@
-"""The administration: users and groups, each change of which the audit trail is told of, and
-everybody's tokens, to be revoked."""
+"""The administration: users and groups, whose changes the audit trail records, and everybody's
+tokens, to be revoked."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def _plain(value: Any) -> Any:
 
 
 class Audited(admin.ModelAdmin):
-    """Tells the audit trail of what is made, changed and deleted here."""
+    """Records in the audit trail what is made, changed and deleted here."""
 
     def save_related(
         self, request: HttpRequest, form: ModelForm, formsets: Any, change: bool
     ) -> None:
-        """As Django's; by then the row and what belongs to it are stored."""
+        """As Django's. When it is called, the row and what belongs to it are stored."""
         super().save_related(request, form, formsets, change)
         row = form.instance
         names = [n for n in form.changed_data if n in form.cleaned_data]
@@ -55,12 +55,12 @@ class Audited(admin.ModelAdmin):
         audit.record(f"{row._meta.model_name}_{act}", audit.Thing.of(row), old=old, new=new)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        """One of them."""
+        """Delete one row."""
         self._tell_deleted(obj)
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Those that were ticked."""
+        """Delete the rows that were ticked."""
         for row in queryset:
             self._tell_deleted(row)
         super().delete_queryset(request, queryset)
@@ -90,11 +90,11 @@ class Tokens(admin.ModelAdmin):
     search_fields = ("name", "user__username")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """A token is made by its user, on the account page."""
+        """Never: users make their tokens on the account page."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: ApiToken | None = None) -> bool:
-        """Nothing of a token can be changed."""
+        """Never: a token can't be changed."""
         return False
 
     def delete_model(self, request: HttpRequest, obj: ApiToken) -> None:

@@ -1,5 +1,5 @@
-"""The audit trail: who did what to which object, from where, and what was before. Rows are added
-only; they hold no foreign keys, so that they outlive what they speak of."""
+"""The audit trail: who did what to which object, from where, and what the values were before. Rows
+are only added. They hold no foreign keys, so that they outlive the objects that they are about."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REQUEST_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
 class How(models.TextChoices):
-    """By which door somebody acted."""
+    """The way by which somebody acted."""
 
     PAGE = "page", "Page"
     REST = "rest", "REST"
@@ -42,7 +42,7 @@ class How(models.TextChoices):
 
 
 class AuditKept(Exception):
-    """Rows of the audit trail are neither changed nor deleted."""
+    """Rows of the audit trail can't be changed or deleted."""
 
 
 def _refuse(*_: Any, **__: Any) -> NoReturn:
@@ -50,16 +50,16 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 
 
 class AuditQuerySet(models.QuerySet["AuditEntry"]):
-    """Reads and adds."""
+    """Allows reading and adding only."""
 
     update = delete = bulk_update = update_or_create = _refuse
     adelete = aupdate = abulk_update = aupdate_or_create = _refuse
 
 
 class AuditEntry(models.Model):
-    """One act. `through` is the name of the token or command; `old_values` and `new_values` hold
-    only what changed, secrets as the mask. `pruned_before`: this row says that older ones went, and
-    lets the database delete them."""
+    """One act. `through` is the name of the token or command. `old_values` and `new_values` hold
+    only what changed, with secrets masked. `pruned_before`: this row says that older rows were
+    deleted, and lets the database delete them."""
 
     at = models.DateTimeField(default=timezone.now, db_index=True, editable=False)
     actor_id = models.CharField(max_length=40, blank=True)
@@ -87,7 +87,7 @@ class AuditEntry(models.Model):
         return f"{self.at:%F %T} {self.actor} {self.act}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Only a new row."""
+        """Only adds a new row."""
         if not self._state.adding:
             _refuse()
         super().save(*args, **{**kwargs, "force_insert": True})
@@ -97,7 +97,7 @@ class AuditEntry(models.Model):
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """What an act was done to."""
+    """The object of an act."""
 
     kind: str
     id: str = ""
@@ -111,7 +111,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody by key and name, who may be gone by now."""
+    """A user by key and name; the user may no longer exist."""
 
     id: str = ""
     name: str = ""
@@ -119,8 +119,8 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """By which door an act comes in; `who` is asked when an act is recorded, since a request learns
-    late who sent it."""
+    """The way by which an act comes in. `who` is asked when an act is recorded, since a request
+    learns late who sent it."""
 
     how: str = How.PROGRAM
     through: Callable[[], str] = str
@@ -134,7 +134,7 @@ _origin: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B0
 
 @contextmanager
 def acting(origin: Origin) -> Iterator[None]:
-    """Everything that is recorded inside comes from there."""
+    """Everything that is recorded inside has this origin."""
     token = _origin.set(origin)
     try:
         yield
@@ -144,13 +144,13 @@ def acting(origin: Origin) -> Iterator[None]:
 
 @contextmanager
 def commanded(name: str) -> Iterator[None]:
-    """Everything inside was asked for by a command of `manage.py`."""
+    """A command of `manage.py` asked for everything inside."""
     with acting(Origin(how=How.COMMAND, through=lambda: name)):
         yield
 
 
 def origin_of(request: HttpRequest, address: str) -> Origin:
-    """The door of a request: page, administration, or REST with or without a token."""
+    """The origin of a request: page, administration, or REST with or without a token."""
     found = _REQUEST_ID.fullmatch(request.headers.get("X-Request-ID", ""))
     how = How.PAGE
     if request.path.startswith(("/api/v1/", "/metrics")):
@@ -176,9 +176,9 @@ def record(
     secret: Collection[str] = (),
     pruned_before: datetime | None = None,
 ) -> AuditEntry:
-    """Add a row, inside the transaction of the act. Without `actor` it is the user of the request,
-    if there is one. The values named in `secret`, and those whose name says that they are, are
-    stored as the mask."""
+    """Add a row, inside the transaction of the act. Without `actor`, the actor is the user of the
+    request, if there is one. The values named in `secret`, and those whose names look like secrets,
+    are stored as the mask."""
     origin = _origin.get()
     who = _person(actor or origin.who())
     through = _text(origin.through())[:100]
@@ -208,7 +208,7 @@ def _person(actor: Actor | Person) -> Person:
 
 
 def asked_by(act: str, thing: Thing) -> Person:
-    """Who did this act to the thing last; nobody where it is not recorded."""
+    """Who did this act to the thing last; nobody where no row says so."""
     found = AuditEntry.objects.filter(act=act, object_kind=thing.kind, object_id=thing.id).first()
     return Person() if found is None else Person(found.actor_id, found.actor)
 
@@ -216,8 +216,8 @@ def asked_by(act: str, thing: Thing) -> Person:
 def changed(
     before: Mapping[str, Any], after: Mapping[str, Any], secret: Collection[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What differs, as it was and as it is; of a secret only that it changed. Both empty: nothing
-    did."""
+    """What differs: the old values and the new ones. Of a secret, only that it changed. Both are
+    empty where nothing changed."""
     names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
     old = {n: _masked(n, before[n], secret, MASK) for n in names if n in before}
     new = {
@@ -236,13 +236,13 @@ def _masked(name: str, value: Any, secret: Collection[str], mask: str) -> Any:
 
 
 def _text(value: str) -> str:
-    """What every database can store."""
+    """The text, changed so that every database can store it."""
     return value.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def _shown(values: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
-    """As JSON, secrets masked, long texts and lists cut, and all of it where it is too much for a
-    row."""
+    """The values as JSON, with secrets masked and long texts and lists cut. Values that do not fit
+    into a row are left out; their number is given."""
     plain = json.loads(json.dumps(dict(values), default=str), parse_constant=str)
     found: dict[str, Any] = {}
     room = LONGEST_ROW
@@ -269,8 +269,8 @@ def _cut(value: Any) -> Any:
 
 
 def prune(now: datetime | None = None, portion: int = 5_000) -> int:
-    """Drop a portion of the rows past `REPLICATOR_AUDIT_SECONDS` (0: all are kept), after a row
-    that says so; how many."""
+    """Delete a portion of the rows older than `REPLICATOR_AUDIT_SECONDS` (0: all are kept), after
+    adding a row that says so. Returns how many."""
     if not settings.AUDIT_SECONDS:
         return 0
     now = now or timezone.now()

@@ -1,5 +1,4 @@
-"""The page of the audit trail: for administrators, and whoever was given the right to look at
-it."""
+"""The page of the audit trail, for administrators and for whoever was given the right to see it."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ _FILTERS = ("actor", "act", "kind", "object", "since", "until")
 @require_GET
 @permission_required(AUDIT, raise_exception=True)
 def audit(request: HttpRequest) -> HttpResponse:
-    """The newest rows that are asked for; with `before` those ahead of that cursor."""
+    """The newest rows that match; with `before`, those ahead of that cursor."""
     asked, raw = Asked.of(request.GET), request.GET.get("before", "")
     before = int(raw) if raw.isascii() and raw.isdigit() and len(raw) < 19 else 0
     rows = entries_before(asked, before, ENTRIES)

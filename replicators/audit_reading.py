@@ -31,20 +31,20 @@ ACTS = (
 )  # fmt: skip
 KINDS = ("audit", "connection", "draft", "group", "replicator", "token", "user")
 SETTLED = timedelta(seconds=30)
-"""PostgreSQL hands out keys before their transactions end: a row may come to light behind one with
-a greater key. Who reads by cursor waits so long, which no transaction of an act lasts."""
+"""PostgreSQL gives out keys before their transactions end, so a row may appear after one with a
+greater key. A reader by cursor waits this long; no transaction of an act lasts longer."""
 
 
 def act_label(act: str) -> str:
-    """The words of an act."""
+    """The name of an act on pages."""
     words = act.replace("_asked", " requested").replace("resync", "re-sync").replace("_", " ")
     return words.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of the trail; what is empty is not asked. `object` is an object's id, or a part
-    of its name."""
+    """The filters of a question to the trail. An empty filter does not filter. `object` is an
+    object's id, or a part of its name."""
 
     actor: str = ""
     act: str = ""
@@ -55,14 +55,15 @@ class Asked:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Asked:
-        """From an address; what makes no sense is left out."""
+        """The filters in a query string. Values that make no sense are left out."""
         words = {n: query.get(n, "").strip()[:200] for n in ("actor", "act", "kind", "object")}
         since, until = moment(query.get("since", "")), moment(query.get("until", ""), is_end=True)
         return cls(**words, since=since, until=until)
 
 
 def moment(text: str, *, is_end: bool = False) -> datetime | None:
-    """A day or a time of UTC; a day as an end is there to its end. None where it is neither."""
+    """A day or a time in UTC. A day given as an end includes the whole day. None where the text is
+    neither."""
     try:
         day, found = parse_date(text.strip()), parse_datetime(text.strip())
     except ValueError:
@@ -75,7 +76,7 @@ def moment(text: str, *, is_end: bool = False) -> datetime | None:
 
 
 def entries(asked: Asked) -> AuditQuerySet:
-    """The rows that are asked for, newest first."""
+    """The rows that match, newest first."""
     equal: dict[str, Any] = {
         "actor": asked.actor,
         "act": asked.act,
@@ -96,8 +97,8 @@ def entries_before(asked: Asked, before: int, limit: int) -> list[AuditEntry]:
 
 
 def entries_after(asked: Asked, after: int, limit: int) -> list[AuditEntry]:
-    """The oldest rows with greater keys than `after`, oldest first: none is left out when one goes
-    on from the last of them."""
+    """The oldest rows with greater keys than `after`, oldest first. Whoever continues from the last
+    of them misses none."""
     found = entries(asked).filter(id__gt=after).order_by("id")
     if connection.vendor == "postgresql":
         found = found.filter(at__lt=timezone.now() - SETTLED)
@@ -105,5 +106,5 @@ def entries_after(asked: Asked, after: int, limit: int) -> list[AuditEntry]:
 
 
 def last_key() -> int:
-    """The greatest key there is; 0 where there is no row."""
+    """The greatest key; 0 where there is no row."""
     return int(AuditEntry.objects.aggregate(last=Max("id"))["last"] or 0)

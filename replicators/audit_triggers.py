@@ -1,7 +1,8 @@
-"""Makes the database itself refuse changes of the audit trail, whoever asks; migrations call this.
+"""Makes the database itself refuse changes of the audit trail, whoever asks. Migrations call this.
 
-An update is refused always, a delete unless a row says that rows of that age went
-(`pruned_before`)."""
+An update is always refused. A delete is refused unless a row says that rows of that age were
+deleted (`pruned_before`).
+"""
 
 from __future__ import annotations
 
@@ -40,14 +41,14 @@ _HERE = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
 
 
 def triggers_make(connection: Any) -> None:
-    """Make them; those that are there are made anew. SQLite loses them where a later migration
+    """Make the triggers; existing ones are made anew. SQLite loses them when a later migration
     makes the table anew."""
     triggers_drop(connection)
     _run(connection, _HERE)
 
 
 def triggers_drop(connection: Any) -> None:
-    """Take them away; idempotent."""
+    """Remove the triggers; idempotent."""
     _run(connection, _AWAY)
 
 

@@ -1,4 +1,4 @@
-"""A replicator's configuration, parsed once at the border; pure, knows no database."""
+"""A replicator's configuration, parsed once when it comes in. Pure; knows no database."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def target_plugin(kind: str) -> TargetPlugin:
 
 
 def target_can(target_kind: str) -> TargetCapabilities | None:
-    """The target's abilities; None where its plugin is gone."""
+    """The target's abilities; None where its plugin does not exist any more."""
     target = plugins_of("target").get(target_kind)
     return target.capabilities if isinstance(target, TargetPlugin) else None
 
 
 def mode_of(target_kind: str, own: str, general: str) -> Mode:
-    """The mode of a table: its own, or the replicator's. A target with one mode leaves nothing to
-    choose."""
+    """The mode of a table: its own, or the replicator's. For a target with only one mode, that
+    mode."""
     can = target_can(target_kind)
     modes = can.modes if can is not None else ()
     return modes[0] if len(modes) == 1 else Mode(own or general)
@@ -65,8 +65,8 @@ def mode_of(target_kind: str, own: str, general: str) -> Mode:
 
 def parse_params(role: str, kind: str, data: Any, *, is_stored: bool = False) -> Any:
     """The params object of a connector; InvalidConfig with fields like `source.host`. `is_stored`:
-    they passed already, so that a secret in a text, which earlier versions took, does not stop what
-    runs."""
+    the params were checked when they were stored. Earlier versions took secrets inside a text;
+    these must not stop a running replicator."""
     if not kind:
         raise InvalidConfig({f"{role}_kind": "is required"})
     try:
@@ -105,15 +105,14 @@ def _table(raw: Any) -> TableSelection:
 
 
 def _mode(raw: Any) -> str:
-    """A table's own mode; empty for the replicator's."""
+    """A table's own mode; empty for the replicator's mode."""
     if raw in (None, "", *CHOICES):
         return str(raw or "")
     raise ValueError(f"mode must be one of {', '.join(CHOICES)}")
 
 
 def _filter(raw: Any) -> str:
-    """A table's row filter, as it was written; whether it fits the table is the assessment's to
-    say."""
+    """A table's row filter, as it was written. The assessment checks whether it fits the table."""
     text = (raw or "").strip() if isinstance(raw, (str, type(None))) else None
     if text is None:
         raise ValueError("filter must be a text")
@@ -123,7 +122,7 @@ def _filter(raw: Any) -> str:
 
 
 def _unsupported(raw: Any) -> str:
-    """What a table does at a value that does not fit; empty for what the replicator does."""
+    """What a table does at an unsupported value; empty for the replicator's setting."""
     if raw in (None, "", *UNSUPPORTED):
         return str(raw or "")
     raise ValueError(f"unsupported must be {' or '.join(UNSUPPORTED)}")
@@ -131,7 +130,7 @@ def _unsupported(raw: Any) -> str:
 
 def parse_tables(data: Any) -> tuple[TableSelection, ...]:
     """`[{"schema", "name", "columns", "excluded", "mode", "filter", "unsupported"}]` as selections;
-    InvalidConfig where something is wrong or doubled."""
+    InvalidConfig where a table is wrong or comes twice."""
     if not isinstance(data, (list, tuple)):
         raise InvalidConfig({"tables": "must be a list"})
     tables = tuple(_named(raw) for raw in data)
@@ -143,7 +142,7 @@ def parse_tables(data: Any) -> tuple[TableSelection, ...]:
 
 
 def _named(raw: Any) -> TableSelection:
-    """One of them; what is wrong with it is said with its name, since there may be thousands."""
+    """One selection. An error names the table, since there may be thousands."""
     try:
         return _table(raw)
     except ValueError as err:
@@ -195,8 +194,8 @@ def parse_description(raw: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReplicatorConfig:
-    """All that a replicator is told; `source_params` and `target_params` are the plugins' params
-    objects."""
+    """The whole configuration of a replicator. `source_params` and `target_params` are the plugins'
+    params objects."""
 
     name: str
     source_kind: str
@@ -220,7 +219,7 @@ class ReplicatorConfig:
     def parse(
         cls, data: Mapping[str, Any], *, replicator: str = "", is_stored: bool = False
     ) -> Self:
-        """From the fields of `Replicator` or `Draft`, secrets in clear inside the params;
+        """From the fields of `Replicator` or `Draft`, with secrets in clear inside the params.
         InvalidConfig names every fault at once. `is_stored`: see `parse_params`."""
         parsers = {
             "name": lambda: parse_name(data.get("name")),
@@ -254,9 +253,9 @@ def _params(role: str, data: Mapping[str, Any], is_stored: bool) -> Any:
 
 
 def place_params(kind: str) -> dict[str, Any]:
-    """The parameters of a target that say where its tables lie, with their defaults: every text but
-    secrets and who signs in (`user`, `catalog_user`). They can't be changed later: the tables would
-    be written anew elsewhere."""
+    """The parameters of a target that say where its tables are, with their defaults: every text
+    except secrets and user names (`user`, `catalog_user`). They can't be changed later, since the
+    tables would be written anew in another place."""
     return {
         p.name: p.default
         for p in params.describe(target_plugin(kind).params)
@@ -278,13 +277,13 @@ def split_secrets(
 def with_stored(
     role: str, kind: str, data: Mapping[str, Any], stored: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """`data` where a secret that came back as the mask keeps its stored value."""
+    """`data`, where a secret that came back as the mask keeps its stored value."""
     return params.unmasked(plugin_of(role, kind).params, dict(data), dict(stored))
 
 
 def require_plain(role: str, kind: str, data: Mapping[str, Any]) -> None:
-    """InvalidConfig where a secret stands in a text that is stored and shown in clear; says where
-    it belongs."""
+    """InvalidConfig where a text that is stored and shown in clear holds a secret. The error says
+    where the secret belongs."""
     found = params.revealing(plugin_of(role, kind).params, dict(data))
     if found:
         raise InvalidConfig({f"{role}.{name}": text for name, text in found.items()})
@@ -293,8 +292,8 @@ def require_plain(role: str, kind: str, data: Mapping[str, Any]) -> None:
 def require_secrets(
     role: str, kind: str, before: Mapping[str, Any], after: Mapping[str, Any], kept: Iterable[str]
 ) -> None:
-    """`SecretAsked` where stored secrets are kept (their names) though `after` would send them
-    elsewhere than `before`."""
+    """`SecretAsked` where stored secrets are kept (their names) although `after` would send them to
+    another place than `before`."""
     names = sorted(kept)
     moved = params.moved(plugin_of(role, kind).params, dict(before), dict(after)) if names else ()
     if moved:

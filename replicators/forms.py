@@ -1,5 +1,5 @@
-"""Form fields made from a connector's parameters and from the options; what is typed is checked by
-the config."""
+"""Form fields made from a connector's parameters and from the options. The config checks what is
+typed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LARGER = {"seconds": (60, "minutes"), "minutes": (60, "hours"), "hours": (24, "
 
 def span(value: str, unit: str) -> str:
     """A number with its unit as people say it: `1 second`, `24 hours` for 1440 minutes, `30 days`.
-    What is less than two of the larger unit, or than three days, stays as it is, as does what is no
-    number."""
+    A value stays as it is where it is less than two of the larger unit, or less than three days, or
+    no number."""
     while unit in _LARGER and value.isascii() and value.isdigit():
         size, larger = _LARGER[unit]
         count, rest = divmod(int(value), size)
@@ -30,9 +30,9 @@ def span(value: str, unit: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field as `components/field.html` shows it; `id` is also its name in the form; `note` stands
-    for "optional". The last six are told of options only: the name without its unit, the unit, the
-    default, what it is about, when a change applies, and what can be chosen."""
+    """A field as `components/field.html` shows it. `id` is also its name in the form. `note`
+    replaces "optional". Only options have the last six: the name without its unit, the unit, the
+    default, what it is about, when a change applies, and the choices."""
 
     id: str
     label: str
@@ -56,14 +56,14 @@ class Field:
 
     @property
     def amount(self) -> str:
-        """The value with its unit, for reading: `1 second`; of a choice its name."""
+        """The value with its unit, for reading: `1 second`. For a choice, its name."""
         if self.picks:
             return next((p.label for p in self.picks if p.value == self.value), str(self.value))
         return span(str(self.value), self.unit)
 
     @property
     def default_amount(self) -> str:
-        """The default, and what it is in a larger unit: `1440 (24 hours)`."""
+        """The default, also in a larger unit: `1440 (24 hours)`."""
         spoken = span(self.default, self.unit)
         return (
             self.default if spoken.startswith(f"{self.default} ") else f"{self.default} ({spoken})"
@@ -71,14 +71,14 @@ class Field:
 
     @property
     def limits(self) -> str:
-        """The least and the most, as people write them."""
+        """The least and the greatest value, as people write them."""
         return f"{self.minimum:g} to {self.maximum:g}" if self.maximum is not None else ""
 
 
 def param_fields(
     role: str, kind: str, values: Mapping[str, Any], errors: Mapping[str, str]
 ) -> list[Field]:
-    """The fields of a connector; errors are known by `source.host`."""
+    """The fields of a connector. The keys of the errors are like `source.host`."""
     return [_param_field(role, p, values, errors) for p in describe(plugin_of(role, kind).params)]
 
 
@@ -110,8 +110,8 @@ def option_fields(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[
 
 
 def picks_fitting(found: list[Field], target_kind: str) -> list[Field]:
-    """The fields with only those modes that the target has; all of them while no target is chosen.
-    Where that is one, it is picked."""
+    """The fields, with only those modes that the target has; with all modes while no target is
+    chosen. A single mode is preselected."""
     if not target_kind:
         return found
     modes = target_plugin(target_kind).capabilities.modes
@@ -152,7 +152,7 @@ def _option_field(
 
 
 def params_from(post: Mapping[str, Any], role: str, kind: str) -> dict[str, Any]:
-    """What was typed for a connector; an unticked box is false."""
+    """The values typed for a connector. An unticked box is false."""
     found: dict[str, Any] = {}
     for p in describe(plugin_of(role, kind).params):
         name = f"{role}.{p.name}"
@@ -164,7 +164,7 @@ def params_from(post: Mapping[str, Any], role: str, kind: str) -> dict[str, Any]
 
 
 def options_from(post: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed for the options; what it can't be is left to the config to refuse."""
+    """The values typed for the options. The config refuses values that are impossible."""
     found = {}
     for f in fields(Options):
         raw = str(post.get(f"options.{f.name}", "")).strip()

@@ -1,5 +1,4 @@
-"""The error of a configuration that can't be taken, and the kind of it that asks for a secret
-again."""
+"""The error of a faulty configuration, and its subclass that asks for a secret again."""
 
 from __future__ import annotations
 
@@ -14,8 +13,9 @@ class InvalidConfig(ValueError):
 
 
 class SecretAsked(InvalidConfig):
-    """Stored secrets would go to another place than the one they were entered for. `moved` names
-    what is different: `source.host`; `errors` names the secrets that have to be entered again."""
+    """Stored secrets would be sent to another place than the one for which they were entered.
+    `moved` names what is different: `source.host`. `errors` names the secrets that must be entered
+    again."""
 
     def __init__(self, errors: dict[str, str], moved: tuple[str, ...]) -> None:
         super().__init__(errors)

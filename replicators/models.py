@@ -1,4 +1,4 @@
-"""What people define: replicators, and the tokens programs use."""
+"""What people define: replicators, and the tokens that programs use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReplicatorQuerySet(models.QuerySet["Replicator"]):
     """Names for the filters that selectors use."""
 
     def live(self) -> ReplicatorQuerySet:
-        """Those that are not being deleted."""
+        """Replicators that are not being deleted."""
         return self.filter(deleting_since=None)
 
 
@@ -31,11 +31,12 @@ class Replicator(models.Model):
 
     `*_params` hold what is not secret, `*_secrets` an encrypted JSON object. `tables` is a list of
     `{"schema", "name", "columns": [names] or [], "excluded": ["updates", "deletes"] or [], "mode":
-    "" or a mode, "filter": "" or a row filter}`, no columns meaning all, no mode the replicator's.
-    `options` are the advanced settings. `tables_version` grows with each change that people make to
-    its tables or options: a run, which keeps its tables in mind, looks at this number alone. It is
-    no part of the definition. `generation` differs between two replicators of one name, so that a
-    new one never finds old positions.
+    "" or a mode, "filter": "" or a row filter}`. No columns means all columns; no mode means the
+    replicator's mode. `options` are the advanced settings.
+
+    `tables_version` grows with each change that people make to its tables or options. A run keeps
+    its tables in memory and checks only this number. It is not part of the definition. `generation`
+    differs between two replicators of the same name, so that a new one never finds old positions.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -74,21 +75,21 @@ class Replicator(models.Model):
 
     @property
     def slot_name(self) -> str:
-        """The name of what it makes at the source: unique for ever, at most 63 bytes of
+        """The name of what the replicator makes at the source: unique for ever, at most 63 bytes of
         [a-z0-9_]."""
         return f"replicator_{self.pk.hex}"
 
 
 class Scope(models.TextChoices):
-    """What a token may do of what its user may."""
+    """How much of what its user may do a token may do."""
 
     READ = "read", "Read"
     WRITE = "write", "Read and write"
 
 
 class ApiToken(models.Model):
-    """A program's token: only its SHA-256 is kept, the text is shown once. Without `expires_at` it
-    never ends. `is_end_told`: the audit trail knows that it has."""
+    """A program's token. Only its SHA-256 is kept; its text is shown once. Without `expires_at` it
+    never ends. `is_end_told`: the audit trail has recorded its end."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
@@ -108,13 +109,13 @@ class ApiToken(models.Model):
         return self.name
 
     def is_over(self, now: datetime | None = None) -> bool:
-        """Whether its time is over."""
+        """Whether the token has ended."""
         return self.expires_at is not None and self.expires_at <= (now or timezone.now())
 
 
 class IdempotencyKey(models.Model):
-    """A request that was sent with a key, so that it is carried out once; `status` is empty until
-    it was answered."""
+    """A request that was sent with a key, so that it is carried out only once. `status` is empty
+    until the request is answered."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=255)
@@ -135,8 +136,8 @@ from replicators.audit import AuditEntry  # noqa: E402, F401 - a model, in a mod
 
 
 class Tries(models.Model):
-    """How often a password was guessed wrongly in a window that ends at a time; the key is a
-    SHA-256 of who guessed, or from where."""
+    """How often a password was guessed wrongly in a window; the window ends at a given time. The
+    key is a SHA-256 of who guessed, or from where."""
 
     key = models.CharField(max_length=64, primary_key=True)
     count = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""A replicator's advanced settings: numbers within limits, and choices; pure, knows no database."""
+"""A replicator's advanced settings: numbers within limits, and choices. Pure; knows no database."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from replicators.invalid import InvalidConfig
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One value of an option that is chosen: what is stored, its name, and one sentence on what it
-    does."""
+    """One value of an option: what is stored, its name, and one sentence on its effect."""
 
     value: str
     label: str
@@ -42,7 +41,7 @@ def _choice(label: str, choices: Sequence[Choice], *, help: str, applies: str) -
 
 
 RENAMED = {"unfit": "unsupported", "unfit_values": "unsupported_values"}
-"""Options, and fields of a table, that had another name before."""
+"""Former names of options and of a table's fields."""
 
 UNSUPPORTED_CHOICES = (
     Choice(
@@ -102,8 +101,8 @@ VANISHED_TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The advanced settings of a replicator; metadata says label, limits or choices, help and when
-    a change applies."""
+    """The advanced settings of a replicator. Each field's metadata has label, limits or choices,
+    help, and when a change applies."""
 
     seal_seconds: float = _number(
         "Write changes to disk every", 1.0, 0.1, 60.0,
@@ -163,7 +162,7 @@ class Options:
 
     @classmethod
     def parse(cls, data: Mapping[str, Any] | None) -> Self:
-        """Check and fill with defaults; InvalidConfig names every fault."""
+        """Check the values and add the defaults; InvalidConfig names every fault."""
         values, errors = _read(cls, data or {})
         if errors:
             raise InvalidConfig(errors)
@@ -171,10 +170,10 @@ class Options:
 
     @classmethod
     def readable(cls, data: Mapping[str, Any] | None) -> Self:
-        """What can be read of it, the rest at its default.
+        """The values that can be read, with defaults for the others.
 
-        For pages and for drafts, which show what is wrong elsewhere. A run uses `parse`: a mode
-        that it can't read is not the default mode.
+        This is for pages and drafts, which show the faults elsewhere. A run uses `parse`, since a
+        mode that it can't read is not the default mode.
         """
         return cls(**_read(cls, data or {})[0])
 
@@ -188,7 +187,7 @@ def _unknown(name: str) -> str:
 
 
 def _read(kind: type[Options], data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The values that are right, and what is wrong with the others."""
+    """The correct values, and what is wrong with the others."""
     known = {f.name: f for f in fields(kind)}
     errors = {f"options.{k}": _unknown(k) for k in data if k not in known}
     values: dict[str, Any] = {}

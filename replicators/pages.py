@@ -1,4 +1,5 @@
-"""How pages answer: whole to a browser, a panel to HTMX; and how an act says what it did."""
+"""How pages answer: the whole page to a browser, a panel to HTMX. Also how an action reports its
+result."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ may_edit: Callable[[View], View] = permission_required(EDIT, raise_exception=Tru
 
 
 def is_partial(request: HttpRequest) -> bool:
-    """Whether HTMX asks, and so for a panel only; going back in the history needs the whole
+    """Whether HTMX asks, and so wants only a panel. Going back in the history needs the whole
     page."""
     htmx = request.htmx  # type: ignore[attr-defined]
     return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
@@ -39,21 +40,20 @@ def render_page(
 
 
 def came_from(request: HttpRequest) -> str:
-    """The address of the page of ours that a form was sent from; empty where the browser doesn't
-    say."""
+    """The address of our page from which a form was sent; empty where the browser does not say."""
     url = request.headers.get("Referer", "")
     is_ours = url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
     return url if is_ours else ""
 
 
 def toasted(response: HttpResponse, text: str, level: str = "success") -> HttpResponse:
-    """Let a panel's answer also show a toast."""
+    """Add a toast to a panel's answer."""
     response["HX-Trigger"] = json.dumps({"toast": {"text": text, "level": level}})
     return response
 
 
 def go(request: HttpRequest, to: Any, text: str = "") -> HttpResponse:
-    """Go to another page, with a message shown there."""
+    """Redirect to another page, which shows a message."""
     if text:
         messages.success(request, text)
     response: HttpResponse = redirect(to)

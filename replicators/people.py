@@ -1,4 +1,4 @@
-"""Who acts: past the sign-in every request has a real user."""
+"""Who acts: after the sign-in every request has a real user."""
 
 from __future__ import annotations
 

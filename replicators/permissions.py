@@ -8,7 +8,7 @@ VIEW = "replicators.view_replicator"
 EDIT = "replicators.change_replicator"
 AUDIT = "replicators.view_auditentry"
 TOKENS = "replicators.delete_apitoken"
-"""The last two are superusers' unless an administrator gives them to somebody."""
+"""Only superusers have the last two, unless an administrator gives them to somebody."""
 
 
 def can_view(user: AbstractBaseUser | AnonymousUser) -> bool:

@@ -1,5 +1,5 @@
-"""Files and folders of the program that nobody but its own user reads. What exists already keeps
-the rights that it has."""
+"""Files and folders of the program that only its own user may read. What exists already keeps its
+permissions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def private_folder(path: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make the file (0600), empty; nothing where that can't be done: whoever opens it will say
-    so."""
+    """Make the file (0600), empty. It does nothing where that fails: whoever opens the file reports
+    it."""
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def opened_privately(path: str, flags: int) -> int:
-    """An `opener` for `open`: a file that is made is 0600."""
+    """An `opener` for `open`: a new file is made with 0600."""
     return os.open(path, flags, 0o600)

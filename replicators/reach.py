@@ -1,6 +1,6 @@
 """What a connection may lead to: not the program's own files and database, no link-local address,
-and only what the settings allow. Asked before anything is opened: at a test, a look, an assessment,
-and when a run starts."""
+and only what the settings allow. This is checked before anything is opened: at a test, a look, an
+assessment, and when a run starts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _BESIDE = ("", "-wal", "-shm", "-journal")
 
 
 def require_reach(plugin: SourcePlugin | TargetPlugin, params: Any) -> None:
-    """`config:place-refused` where the parameters lead to what no connection may use. Resolves
-    names of hosts."""
+    """`config:place-refused` where the parameters lead to a place that no connection may use. It
+    resolves host names."""
     for place in plugin.places(params):
         reason = _host_fault(place) if place.kind == "host" else _path_fault(place)
         if reason:
@@ -41,7 +41,7 @@ def require_reach(plugin: SourcePlugin | TargetPlugin, params: Any) -> None:
 
 # --- files ---------------------------------------------------------------------------------------------------------  # noqa: E501
 def own_paths() -> Iterator[str]:
-    """The program's own folders and files, links resolved: what it keeps, its keys, its code."""
+    """The program's own folders and files, with links resolved: its data, its keys, its code."""
     kept = [settings.VAR_DIR, settings.RUN_LOG_DIR, settings.RUNNER.log_url]
     kept += [settings.RUNNER.jars_dir]
     database = settings.DATABASES["default"]
@@ -70,7 +70,7 @@ def _path_fault(place: Place) -> str:
 
 
 def _may_be_read(path: str) -> bool:
-    """A pipe, a device or a socket would be waited for, or never end."""
+    """False for a pipe, a device or a socket: reading one would wait, or never end."""
     return os.path.isfile(path) or os.path.isdir(path)
 
 
@@ -79,7 +79,7 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _has_other_name(path: str, own: Iterable[str]) -> bool:
-    """Whether the path, or a folder that it lies in, is one of ours under another name: a hard
+    """Whether the path, or a folder that contains it, is one of ours under another name: a hard
     link, a second mount."""
     known = {found for p in own if (found := _identity(p)) is not None}
     while path != "/":
@@ -132,8 +132,8 @@ def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None
 
 
 def _resolved(name: str) -> tuple[Address, ...]:
-    """The addresses of a host, as drivers find them; none where it is not known, which the driver
-    tells better."""
+    """The addresses of a host, as drivers find them. None where the host is unknown; the driver
+    reports that better."""
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(name, None)}
     except (OSError, UnicodeError):
@@ -154,5 +154,5 @@ def _is_own_database(place: Place, name: str, found: tuple[Address, ...]) -> boo
 
 
 def _is_here(name: str, found: tuple[Address, ...]) -> bool:
-    """Whether it is this machine, by a socket or by an address."""
+    """Whether the host is this machine, by a socket or by an address."""
     return name.startswith(("/", "@")) or any(address.is_loopback for address in found)

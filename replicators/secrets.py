@@ -26,13 +26,13 @@ def _fernet() -> Fernet:
 
 
 def encrypt(secrets: dict[str, Any]) -> str:
-    """The secrets as text that can be stored; no secrets: empty text."""
+    """The secrets as text that can be stored; empty text for no secrets."""
     return _fernet().encrypt(json.dumps(secrets).encode()).decode() if secrets else ""
 
 
 def decrypt(text: str) -> dict[str, Any]:
-    """The inverse; `config:secrets-unreadable` where the key is another one than that which
-    encrypted."""
+    """The inverse of `encrypt`; `config:secrets-unreadable` where another key encrypted the
+    text."""
     if not text:
         return {}
     try:
@@ -42,5 +42,5 @@ def decrypt(text: str) -> dict[str, Any]:
 
 
 def digest(token: str) -> str:
-    """The SHA-256 of an API token, which is all that is kept of it."""
+    """The SHA-256 of an API token. Only this is kept of a token."""
     return hashlib.sha256(token.encode()).hexdigest()

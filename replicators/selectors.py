@@ -12,8 +12,8 @@ from replicators.connectors.target import TargetPlugin
 
 
 def plugins(role: str) -> list[SourcePlugin | TargetPlugin]:
-    """The plugins of a role that may be chosen, by rank and label; hidden ones only where the
-    settings show them. A new form chooses the first."""
+    """The plugins of a role that may be chosen, by rank and label. Hidden ones are in it only where
+    the settings show them. A new form chooses the first."""
     known = registry.sources() if role == "source" else registry.targets()
     shown: list[Any] = [
         p for p in known.values() if settings.SHOW_HIDDEN_PLUGINS or not p.is_hidden
@@ -22,5 +22,5 @@ def plugins(role: str) -> list[SourcePlugin | TargetPlugin]:
 
 
 def plugin_params(plugin: SourcePlugin | TargetPlugin) -> tuple[params.Param, ...]:
-    """What a plugin asks for, in order."""
+    """A plugin's parameters, in order."""
     return params.describe(plugin.params)

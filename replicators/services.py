@@ -1,4 +1,4 @@
-"""Makes and changes replicators; the only writer of their rows."""
+"""Makes and changes replicators. Only this module writes their rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIELDS = frozenset(
 
 
 class Definition(Protocol):
-    """What a `Replicator` and a `Draft` have alike: a name, two connections, tables and options."""
+    """What `Replicator` and `Draft` have in common: a name, two connections, tables and options."""
 
     pk: uuid.UUID
     name: str
@@ -49,7 +49,7 @@ class Definition(Protocol):
 
 
 class NameTaken(ReplicationError):
-    """Another replicator has that name; `errors` names the field."""
+    """Another replicator has that name. `errors` names the field."""
 
     def __init__(self, name: str) -> None:
         super().__init__("config:name-taken", name=name)
@@ -60,13 +60,13 @@ class NameTaken(ReplicationError):
 
 
 def params_of(row: Definition, role: str) -> dict[str, Any]:
-    """The raw params of a `Replicator` or `Draft`, secrets in clear; never to be shown."""
+    """The raw params of a `Replicator` or `Draft`, with secrets in clear. Never show them."""
     return {**getattr(row, f"{role}_params"), **decrypt(getattr(row, f"{role}_secrets"))}
 
 
 def params_shown(row: Definition, role: str) -> dict[str, Any]:
-    """The raw params of a `Replicator` or `Draft` with masked secrets, also where the plugin or the
-    key of the secrets is gone."""
+    """The raw params of a `Replicator` or `Draft` with masked secrets. This also works where the
+    plugin or the key of the secrets no longer exists."""
     kind = getattr(row, f"{role}_kind")
     try:
         return configs.masked(role, kind, params_of(row, role)) if kind else {}
@@ -82,7 +82,8 @@ def _plain_shown(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _secrets_told(row: Definition, role: str) -> Iterable[str]:
-    """The names of the stored secrets; where they can't be read, of all that the plugin has."""
+    """The names of the stored secrets. Where they can't be read, the names of all secrets that the
+    plugin has."""
     try:
         return decrypt(getattr(row, f"{role}_secrets"))
     except ReplicationError:
@@ -91,9 +92,9 @@ def _secrets_told(row: Definition, role: str) -> Iterable[str]:
 
 
 def params_merged(row: Definition, role: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored raw params with `data` over them, secrets in clear; the mask keeps what is stored.
-    InvalidConfig where stored secrets can't be read and `data` doesn't say them anew, and
-    (`SecretAsked`) where they would go elsewhere."""
+    """The stored raw params with `data` over them, with secrets in clear. A mask in `data` keeps
+    the stored value. InvalidConfig where stored secrets can't be read and `data` does not give them
+    anew; `SecretAsked` where they would go to another place."""
     kind = getattr(row, f"{role}_kind")
     secrets = secret_names(configs.plugin_of(role, kind).params)
     shown = params_shown(row, role)
@@ -116,8 +117,8 @@ def params_merged(row: Definition, role: str, data: Mapping[str, Any]) -> dict[s
 
 
 def params_store(row: Definition, role: str, kind: str, data: Mapping[str, Any]) -> None:
-    """Put raw params into a `Replicator` or `Draft` (not saved): secrets encrypted, the mask keeps
-    what is stored. `SecretAsked` where what is kept would go elsewhere."""
+    """Put raw params into a `Replicator` or `Draft`, without saving it. Secrets are encrypted; the
+    mask keeps the stored value. `SecretAsked` where a kept secret would go to another place."""
     is_same_kind = getattr(row, f"{role}_kind") == kind
     stored = decrypt(getattr(row, f"{role}_secrets")) if is_same_kind else {}
     kept = [name for name, value in stored.items() if value and data.get(name) == MASK]
@@ -129,9 +130,9 @@ def params_store(row: Definition, role: str, kind: str, data: Mapping[str, Any])
 
 
 def audited_values(row: Definition) -> tuple[dict[str, Any], set[str]]:
-    """Everything that a person can change of a `Replicator` or `Draft`, secrets in clear, and the
-    names of the secrets: for `audit.changed`, which masks them. Secrets that can't be read are
-    known by their stored text."""
+    """Everything that a person can change in a `Replicator` or `Draft`, with secrets in clear, and
+    the names of the secrets. It is for `audit.changed`, which masks them. Unreadable secrets are
+    given by their stored text."""
     found: dict[str, Any] = {"name": row.name, "description": row.description}
     secrets: set[str] = set()
     for role in configs.ROLES:
@@ -155,15 +156,15 @@ def table_choice(selection: TableSelection) -> dict[str, Any]:
 
 
 def _said(table: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a table is copied, without its name and what says nothing."""
+    """What of a table is copied, without the table's name and without empty values."""
     return {k: v for k, v in table.items() if k not in {"schema", "name"} and v not in ([], "")}
 
 
 def changes_record(
     act: str, row: Definition, before: tuple[dict[str, Any], set[str]], actor: audit.Actor = None
 ) -> None:
-    """Tell the audit trail what of a `Replicator` or `Draft` is other than `before`; nothing: no
-    row."""
+    """Record in the audit trail how a `Replicator` or `Draft` differs from `before`. No row is
+    added where nothing differs."""
     values, secrets = audited_values(row)
     old, new = audit.changed(before[0], values, secrets | before[1])
     if old or new:
@@ -171,7 +172,8 @@ def changes_record(
 
 
 def config_of(row: Definition) -> ReplicatorConfig:
-    """The parsed configuration of a `Replicator` or `Draft`; InvalidConfig where it isn't whole."""
+    """The parsed configuration of a `Replicator` or `Draft`; InvalidConfig where it is
+    incomplete."""
     data = {name: getattr(row, name) for name in _FIELDS}
     for role in configs.ROLES:
         data[f"{role}_params"] = params_of(row, role)
@@ -226,8 +228,8 @@ def replicator_create(
     tables: Any,
     options: Mapping[str, Any] | None = None,
 ) -> Replicator:
-    """A new replicator, paused. InvalidConfig names the faulty fields; `NameTaken` where the name
-    is in use."""
+    """Make a new replicator, paused. InvalidConfig names the faulty fields; `NameTaken` where
+    another replicator has the name."""
     config = ReplicatorConfig.parse(
         {
             "name": name,
@@ -249,11 +251,12 @@ def replicator_create(
 
 @transaction.atomic
 def replicator_update(*, replicator: Replicator, actor: User | None, **changes: Any) -> Replicator:
-    """Change name, description, params (same kinds), or options; a param or an option that is left
-    out stays, as does a secret that is sent as the mask.
+    """Change name, description, params (same kinds), or options. A param or an option that is left
+    out keeps its value, as does a secret that is sent as the mask.
 
-    `config:not-now` while it is being deleted. Kinds and the target's place are fixed, and tables
-    are added and removed one by one: InvalidConfig.
+    `config:not-now` while the replicator is being deleted. InvalidConfig for changes of the kinds
+    or of the target's place, which are fixed, and of tables, which are added and removed one by
+    one.
     """
     row = Replicator.objects.select_for_update().get(pk=replicator.pk)
     before = audited_values(row)
@@ -264,7 +267,7 @@ def replicator_update(*, replicator: Replicator, actor: User | None, **changes: 
 
 
 def replicator_filled(*, replicator: Replicator, **changes: Any) -> Replicator:
-    """The row as `replicator_update` would store it, not saved; raises what that raises."""
+    """The row as `replicator_update` would store it, not saved. It raises the same errors."""
     row = Replicator.objects.get(pk=replicator.pk)
     _change(row, changes)
     name_require_free(row.name, besides=row.pk)
@@ -316,9 +319,9 @@ def _require_place(row: Replicator, before: Mapping[str, Any]) -> None:
 
 
 def replicator_choose(*, replicator: Replicator, tables: Iterable[TableSelection]) -> Replicator:
-    """Let it copy exactly these tables; a run that runs takes it up. Only `runners.services` calls
-    this: it keeps the tables' rows in step. InvalidConfig where none is left or one is named
-    twice."""
+    """Let the replicator copy exactly these tables; a live run takes up the change. Only
+    `runners.services` calls this, since it keeps the tables' rows in step. InvalidConfig where no
+    table is left or one is named twice."""
     chosen = configs.parse_tables(list(tables))
     replicator.tables = configs.tables_to_json(chosen)
     replicator.save(update_fields=["tables", "updated_at"])
@@ -327,9 +330,11 @@ def replicator_choose(*, replicator: Replicator, tables: Iterable[TableSelection
 
 
 def tables_changed(replicator: Replicator) -> None:
-    """Have its run read its tables again. Called before they are changed, in the same transaction.
+    """Let the replicator's run read its tables again. Call this before changing them, in the same
+    transaction.
 
-    Before: the replicator's row is locked first and its tables' rows after it, in every act alike.
+    The reason for "before": every action first locks the replicator's row and then its tables'
+    rows.
     """
     found = Replicator.objects.filter(pk=replicator.pk)
     found.update(tables_version=F("tables_version") + 1)

@@ -1,6 +1,6 @@
-"""Slows down guessing at passwords: after some failures for a name from an address, or from an
-address at all, every further try is refused for a while. Counts lie in the database, so that all
-web processes know them."""
+"""Slows down guessing of passwords. After some failures for a name from an address, or from an
+address at all, every further try is refused for a while. The counts are in the database, so that
+all web processes know them."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def _keys(name: str, address: str) -> dict[str, int]:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where a request comes from. Behind a proxy every connection comes from that: there the
-    address is the one that the proxy added, the last of `X-Forwarded-For`; those before it are what
-    the browser says."""
+    """The address that a request comes from. Behind a proxy every connection comes from the proxy.
+    Then the address is the one that the proxy added, the last of `X-Forwarded-For`; the browser
+    controls those before it."""
     connected: str = request.META.get("REMOTE_ADDR", "")
     told = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
     return told if told and settings.BEHIND_PROXY else connected
 
 
 def is_throttled(name: str, address: str) -> bool:
-    """Whether this try must not even be checked."""
+    """Whether this try must be refused without a check."""
     keys = _keys(name, address)
     rows = Tries.objects.filter(key__in=keys, ends_at__gt=timezone.now())
     return any(count >= keys[key] for key, count in rows.values_list("key", "count"))
 
 
 def failed(name: str, address: str) -> None:
-    """Count a failure; the window begins with the first one."""
+    """Count a failure. The first one begins the window."""
     now = timezone.now()
     Tries.objects.filter(ends_at__lte=now).delete()
     ends_at = now + timedelta(seconds=WINDOW_SECONDS)

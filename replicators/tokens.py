@@ -1,5 +1,5 @@
-"""The tokens that programs use: made with an end and a scope, revoked, ended; the only writer of
-their rows."""
+"""The tokens that programs use: made with an end and a scope, revoked, ended. Only this module
+writes their rows."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from replicators.secrets import digest
 TOKEN_PREFIX = "rpl_"  # noqa: S105 - a mark by which leaked tokens are found, no secret
 LONGEST_NAME = 80
 KEPT_DAYS = 30
-"""A token that has ended is shown so long, then forgotten."""
+"""How long a token that has ended is shown before it is deleted."""
 DAY = 86400
 _USED_EVERY = timedelta(minutes=1)
 
 
 class TokenRefused(Exception):
-    """No program gets in with this token; the text says why."""
+    """This token is refused. The text says why."""
 
 
 def days_default() -> int:
-    """After how many days a token ends unless its maker says otherwise; 0: never."""
+    """The days after which a token ends unless its maker says otherwise; 0: never."""
     return int(settings.TOKEN_SECONDS // DAY)
 
 
 def days_longest() -> int:
-    """After how many days each token ends at the latest; 0: some never do."""
+    """The days after which each token ends at the latest; 0: a token may live for ever."""
     return int(settings.TOKEN_MAX_SECONDS // DAY)
 
 
@@ -48,8 +48,8 @@ def token_create(
     maker: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
     """A new API token and its text, which can't be shown again. It ends after `days` (0: never), or
-    as the setting says. InvalidConfig names a faulty field. What the token `maker` makes lives no
-    longer than that, and may no more."""
+    after the default days. InvalidConfig names a faulty field. A token that the token `maker` makes
+    lives no longer than that, and may do no more."""
     errors: dict[str, str] = {}
     if not name.strip():
         errors["name"] = "is required"
@@ -77,13 +77,13 @@ def token_create(
 
 @transaction.atomic
 def token_revoke(*, token: ApiToken, reason: str = "") -> None:
-    """The token is refused from now on; idempotent."""
+    """Refuse the token from now on; idempotent."""
     if ApiToken.objects.filter(pk=token.pk).delete()[0]:
         _record("token_revoked", token, reason=reason)
 
 
 def tokens_end(*, user: User, reason: str) -> int:
-    """Revoke all tokens of a user; how many."""
+    """Revoke all tokens of a user. Returns how many."""
     tokens = list(ApiToken.objects.filter(user=user))
     for token in tokens:
         token_revoke(token=token, reason=reason)
@@ -91,8 +91,8 @@ def tokens_end(*, user: User, reason: str) -> int:
 
 
 def token_of(text: str) -> ApiToken:
-    """The token of a text, used now (kept to the minute, so that polling writes little);
-    `TokenRefused`."""
+    """The token with this text. Its time of use is set to now (to the minute, so that polling
+    writes little). `TokenRefused`."""
     token = ApiToken.objects.select_related("user").filter(digest=digest(text)).first()
     if token is None or not token.user.is_active:
         raise TokenRefused("This token is not known. Make one on the account page.")
@@ -105,8 +105,8 @@ def token_of(text: str) -> ApiToken:
 
 
 def tokens_expire(now: datetime | None = None) -> int:
-    """Tell the audit trail of tokens that have ended since the last time, and forget those that
-    ended long ago; how many ended."""
+    """Record in the audit trail the tokens that have ended since the last call, and delete those
+    that ended long ago. Returns how many ended."""
     now = now or timezone.now()
     ended = ApiToken.objects.filter(expires_at__lte=now, is_end_told=False)
     tokens = list(ended.select_related("user")[:1_000])

@@ -1,4 +1,4 @@
-"""Pages about people and the program itself: sign in, account, API guide, style guide."""
+"""Pages about people and the program itself: sign-in, account, API guide, style guide."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class SignIn(LoginView):
 
 
 class SignOut(LogoutView):
-    """The end of a session."""
+    """Signs out: ends the session."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.user.is_authenticated:
@@ -71,7 +71,7 @@ class SignOut(LogoutView):
 @login_not_required
 @require_http_methods(["GET", "POST"])
 def admin_login(request: HttpRequest) -> HttpResponse:
-    """In place of the administration's own form, at which nothing slows guessing down."""
+    """Replaces the administration's own sign-in form, which does not slow down guessing."""
     if request.user.is_authenticated:
         raise PermissionDenied
     return redirect_to_login(request.GET.get("next", reverse("admin:index")))
@@ -104,8 +104,8 @@ def account(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_POST
 def password(request: HttpRequest) -> HttpResponse:
-    """Change one's own password; stays signed in. Tokens end with the old one unless the box is
-    ticked."""
+    """Change one's own password; the user stays signed in. The user's tokens end with the old
+    password unless the box is ticked."""
     who = person(request).get_username(), throttle.address_of(request)
     form = PasswordChangeForm(person(request), request.POST)
     if throttle.is_throttled(*who):
@@ -127,7 +127,7 @@ def password(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def token_new(request: HttpRequest) -> HttpResponse:
-    """Make a token; its text is in this one answer and nowhere else."""
+    """Make a token. Only this one answer holds its text."""
     name, days = request.POST.get("name", ""), request.POST.get("days", "").strip()
     scope = request.POST.get("scope", Scope.WRITE)
     number = int(days) if re.fullmatch("[0-9]{1,6}", days) else -1
@@ -151,7 +151,7 @@ def token_delete(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def theme(request: HttpRequest) -> HttpResponse:
-    """Light, dark, or as the system says."""
+    """Choose the theme: light, dark, or as the system says."""
     response = go(request, "account")
     chosen = request.POST.get("theme", "")
     if chosen in {"light", "dark"}:

@@ -1,4 +1,4 @@
-"""Knows a program by its token; of a token only the SHA-256 is stored."""
+"""Identifies a program by its token. Only the SHA-256 of a token is stored."""
 
 from __future__ import annotations
 

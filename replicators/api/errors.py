@@ -1,4 +1,4 @@
-"""The one place that turns an exception into an answer: `{"code", "message", "fields",
+"""The only place that turns an exception into an answer: `{"code", "message", "fields",
 "problems"}`.
 
 The apps above add their own exceptions with `answers`, so nothing here knows them.
@@ -29,9 +29,8 @@ from replicators.connectors.problems.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an exception is answered with; `fields` maps a field's path to its sentences.
-    `retry_after`: seconds after which the same request may find another answer; 0 for those that
-    wait for nothing."""
+    """The answer to an exception. `fields` maps a field's path to its sentences. `retry_after`: the
+    seconds after which the same request may get another answer; 0 where waiting does not help."""
 
     status: int
     code: str
@@ -41,7 +40,7 @@ class Answer:
     retry_after: int = 0
 
     def body(self) -> dict[str, Any]:
-        """The one shape of every error."""
+        """The body that every error has."""
         return {
             "code": self.code,
             "message": self.message,
@@ -58,7 +57,7 @@ _TABLE: dict[type[Exception], Callable[[Any], Answer]] = {}
 
 
 def answers(kind: type[Exception]) -> Callable[[Callable[[Any], Answer]], Callable[[Any], Answer]]:
-    """Register how exceptions of `kind` are answered."""
+    """Register the function that answers exceptions of `kind`."""
 
     def register(make: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
         _TABLE[kind] = make
@@ -172,18 +171,19 @@ def _find(error: Exception) -> Callable[[Any], Answer] | None:
 
 
 def answer_of(error: Exception) -> Answer | None:
-    """What this exception is answered with; None where it is not known here."""
+    """The answer to this exception; None where it is unknown here."""
     make = None if _is_ours(error) else _find(error)
     return None if make is None else make(error)
 
 
 def _is_ours(error: Exception) -> bool:
-    """SQLite's word for a table or column that no migration made yet: it is no matter of time."""
+    """Whether this is a fault of ours: SQLite lacks a table or column that no migration made yet.
+    Waiting does not mend that."""
     return isinstance(error, OperationalError) and "no such " in str(error)
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's hook. What is not known here goes on to Django as a 500."""
+    """DRF's hook. An exception that is unknown here goes on to Django as a 500."""
     if isinstance(error, Replayed):
         return error.response
     answer = answer_of(error)

@@ -1,9 +1,10 @@
 """A request that is sent twice with one `Idempotency-Key` is carried out once (IETF
 draft-ietf-httpapi-idempotency-key-header).
 
-A key belongs to a user. The answer of a success is kept for `KEPT` and sent again; a refusal
-changed nothing, so its key may be used again with a corrected request. Where a process dies in
-mid-request, the key is free again after `STUCK`."""
+A key belongs to a user. The answer of a success is kept for `KEPT` and sent again. A refusal
+changed nothing, so its key may be used again with a corrected request. Where a process dies during
+a request, the key is free again after `STUCK`.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class KeyReused(APIException):
 
 
 class Replayed(Exception):  # noqa: N818 (an answer, no error)
-    """The request was carried out before; `response` is its answer."""
+    """The request was carried out before. `response` is its answer."""
 
     def __init__(self, response: Response) -> None:
         super().__init__("carried out before")
@@ -61,8 +62,8 @@ class Replayed(Exception):  # noqa: N818 (an answer, no error)
 
 
 def begin(request: Request) -> IdempotencyKey | None:
-    """Take the key of a POST that has one. `Replayed` where it was carried out before, `KeyInUse`,
-    `KeyReused`."""
+    """Take the key of a POST that has one. `Replayed` where the request was carried out before;
+    `KeyInUse`, `KeyReused`."""
     key = request.headers.get(HEADER)
     if key is None or request.method != "POST":
         return None
@@ -90,7 +91,7 @@ def _seen(row: IdempotencyKey | None, fingerprint: str) -> Exception:
 
 
 def end(row: IdempotencyKey, response: Response) -> None:
-    """Keep the answer of a success; forget the key of a refusal."""
+    """Keep the answer of a success; delete the key of a refusal."""
     if not status.is_success(response.status_code):
         release(row)
         return
@@ -101,16 +102,16 @@ def end(row: IdempotencyKey, response: Response) -> None:
 
 
 def release(row: IdempotencyKey) -> None:
-    """The request was not carried out: its key is free again."""
+    """The request was not carried out: free its key."""
     IdempotencyKey.objects.filter(pk=row.pk).delete()
 
 
 def expired(now: datetime) -> QuerySet[IdempotencyKey]:
-    """The keys whose time is over."""
+    """The keys that have expired."""
     return IdempotencyKey.objects.filter(created_at__lt=now - KEPT)
 
 
 def _fingerprint(request: Request) -> str:
-    """Keyed, since a body may hold a password."""
+    """A keyed digest, since a body may hold a password."""
     said = request.get_full_path().encode() + b"\n" + request.body
     return salted_hmac("replicators.idempotency", said, algorithm="sha256").hexdigest()

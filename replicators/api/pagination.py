@@ -19,8 +19,8 @@ class PageQuerySerializer(serializers.Serializer[Any]):
 
 
 class Pages(PageNumberPagination):
-    """100 a page, up to 500 with `?page_size=`. A page that can't be is refused; 404 behind the
-    last one."""
+    """100 a page, up to 500 with `?page_size=`. An impossible page is refused; 404 after the last
+    page."""
 
     page_size = 100
     page_size_query_param = "page_size"

@@ -1,4 +1,4 @@
-"""Reads a body as JSON; refuses what could be stored but never shown again."""
+"""Reads a body as JSON; refuses texts that could be stored but never shown again."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _DEEP = "The body is nested too deeply."
 
 
 class StrictJsonParser(JSONParser):
-    """DRF's, without texts that no answer can be written with (half of a surrogate pair), that
-    PostgreSQL can't keep (NUL), or that are nested deeper than they can be read."""
+    """DRF's parser, which also refuses texts that no answer can hold (half of a surrogate pair),
+    texts that PostgreSQL can't store (NUL), and bodies that are nested too deeply to read."""
 
     def parse(
         self,

@@ -25,7 +25,7 @@ def require_scope(request: Request) -> None:
 
 
 class SignedIn(BasePermission):
-    """Whoever is signed in, for what is one's own."""
+    """Allows signed-in users, for their own things."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         if not request.user.is_authenticated:
@@ -35,7 +35,7 @@ class SignedIn(BasePermission):
 
 
 class Administrator(BasePermission):
-    """Superusers."""
+    """Allows superusers."""
 
     message = "This is for administrators."
 

@@ -1,5 +1,5 @@
-"""`ETag`, `If-None-Match` and `If-Match` (RFC 9110, 8.8 and 13): a change that was meant for what
-was read, and for nothing newer."""
+"""`ETag`, `If-None-Match` and `If-Match` (RFC 9110, 8.8 and 13): a change applies only to the
+version that its sender read, and to none newer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def etag(data: Any) -> str:
 
 
 def tagged(request: Request, data: Any) -> Response:
-    """The answer with its tag; 304 without a body where the reader has it already."""
+    """The answer with its tag; 304 without a body where the client already has it."""
     tag = etag(data)
     seen = parse_etags(request.headers.get("If-None-Match", ""))
     if request.method == "GET" and ("*" in seen or tag in {t.removeprefix("W/") for t in seen}):
@@ -40,12 +40,12 @@ def tagged(request: Request, data: Any) -> Response:
 
 
 def has_condition(request: Request) -> bool:
-    """Whether the request names what it was meant for."""
+    """Whether the request names the version that it is meant for."""
     return "If-Match" in request.headers
 
 
 def require_match(request: Request, data: Any) -> None:
-    """`PreconditionFailed` where the request was meant for something else than `data`. Weak tags
+    """`PreconditionFailed` where the request is meant for another version than `data`. Weak tags
     never match."""
     if not has_condition(request):
         return

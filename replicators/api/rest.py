@@ -1,5 +1,5 @@
-"""What every address under /api/v1/ does alike: unknown query parameters are refused, and a POST
-may carry an idempotency key."""
+"""What every address under /api/v1/ has in common: it refuses unknown query parameters, and its
+POST may carry an idempotency key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TWICE = "This query parameter is given more than once."
 
 
 def asks(query: type[serializers.Serializer[Any]]) -> Callable[[Handler], Handler]:
-    """Mark a handler with the query parameters that it takes; the schema describes them. Others are
+    """Mark a handler with the query parameters that it takes. The schema describes them; others are
     refused."""
 
     def mark(handler: Handler) -> Handler:
@@ -35,8 +35,8 @@ def asks(query: type[serializers.Serializer[Any]]) -> Callable[[Handler], Handle
 
 
 def asked(kind: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
-    """The query parameters, checked and parsed; an empty one is not one that is left out. DRF's
-    ValidationError."""
+    """The query parameters, checked and parsed. An empty parameter is not the same as a missing
+    one. DRF's ValidationError."""
     return valid(kind, request.query_params.dict())
 
 
@@ -63,7 +63,8 @@ class RestView(APIView):
         return super().finalize_response(request, response, *args, **kwargs)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """A fault that DRF hands on is answered elsewhere; the key can be used again at once."""
+        """An exception that DRF does not answer is answered elsewhere, and the key is free again at
+        once."""
         try:
             return super().handle_exception(exc)
         except Exception:

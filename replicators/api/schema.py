@@ -41,7 +41,7 @@ class RestSchema(AutoSchema):
 
 
 def postprocess_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Answers that any request may get: a hook of drf-spectacular."""
+    """Adds the answers that any request may get: a hook of drf-spectacular."""
     schema = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     for path, operations in result["paths"].items():
         told = _EVERYWHERE | (

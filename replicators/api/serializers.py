@@ -1,4 +1,4 @@
-"""The JSON forms of plugins, problems and replicators; reading ones never hold a secret."""
+"""The JSON forms of plugins, problems and replicators. Forms for reading never hold a secret."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _unknown(name: str) -> str:
 
 
 class StrictMixin:
-    """Refuses fields that are not known, so that a misspelt option is not silently ignored, and
-    numbers in place of texts."""
+    """Refuses unknown fields, so that a misspelt option is not silently ignored, and numbers in
+    place of texts."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
@@ -52,7 +52,7 @@ class StrictMixin:
 
 
 class StrictScheme(OpenApiSerializerExtension):
-    """How the schema describes that."""
+    """How the schema describes `StrictMixin`."""
 
     target_class = StrictMixin
     match_subclasses = True
@@ -66,7 +66,7 @@ class StrictScheme(OpenApiSerializerExtension):
 
 class TableWordMixin:
     """Takes the name of a table as `table`, which is the word everywhere, and as `name`, which some
-    lists and selections had before."""
+    lists and selections used before."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and "name" in data:
@@ -334,7 +334,7 @@ def _connector(role: str, row: Any) -> dict[str, Any]:
 
 
 def valid(kind: type[serializers.Serializer[Any]], data: Any) -> dict[str, Any]:
-    """What was sent, checked and parsed; DRF's ValidationError names each field that is wrong."""
+    """The request's data, checked and parsed. DRF's ValidationError names each wrong field."""
     serializer = kind(data=data)
     serializer.is_valid(raise_exception=True)
     return dict(serializer.validated_data)

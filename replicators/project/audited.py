@@ -1,4 +1,4 @@
-"""Tells the audit trail by which door a request came in, from where, and who sent it."""
+"""Tells the audit trail how a request came in, from where, and who sent it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Answer = Callable[[HttpRequest], HttpResponse]
 
 
 class Audited:
-    """Middleware; who sent the request is asked only when something is recorded."""
+    """Middleware. It finds out who sent the request only when something is recorded."""
 
     def __init__(self, get_response: Answer) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request as its sender's act."""
+        """Answer the request as an act of its sender."""
         with acting(origin_of(request, address_of(request))):
             return self._get_response(request)

@@ -1,5 +1,5 @@
-"""How much a request may bring: refused by its own word, before anything of it is read. One limit
-for forms and REST."""
+"""Limits the size of a request. The size that the request announces is checked before anything is
+read. Forms and REST have one limit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Next = Callable[[HttpRequest], HttpResponse]
 
 
 class Bodies:
-    """Middleware: 413 for a body that is too large; it is read whole, and held several times
-    over."""
+    """Middleware: 413 for a body that is too large. A body is read whole and is in memory several
+    times."""
 
     def __init__(self, get_response: Next) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Servers read no further than what is announced."""
+        """Check the announced size only: servers read no further than that."""
         announced = request.META.get("CONTENT_LENGTH") or ""
         if announced.isdigit() and int(announced) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             return too_large(request)
@@ -39,7 +39,7 @@ def too_large(request: HttpRequest) -> HttpResponse:
 
 
 def too_many_fields(request: HttpRequest) -> HttpResponse:
-    """The same for a form of too many fields."""
+    """The same answer for a form with too many fields."""
     most = f"{settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,}"
     return _answer(request, "too-many-fields", f"A form may have at most {most} fields.")
 

@@ -22,7 +22,7 @@ app.autodiscover_tasks()
 @celeryd_init.connect
 @beat_init.connect
 def _keys(**_: Any) -> None:
-    """Neither a worker nor beat starts without the keys; a task that needs one would fail much
+    """Stop a worker or beat without the keys at its start; a task that needs one would fail much
     later."""
     try:
         require_keys(settings.KEYS, settings.VAR_DIR)

@@ -1,5 +1,5 @@
-"""System checks of what the program needs around it, in the order in which a person would mend
-them."""
+"""System checks of what the program needs around it, in the order in which a person would mend the
+faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Found = list[CheckMessage]
 
 
 def plugins(_: Any = None) -> Found:
-    """Every plugin's folder is sound, and so are the texts that it brings."""
+    """Every plugin's folder is sound, and so are its texts."""
     try:
         registry.messages()
     except (LookupError, ImportError) as err:
@@ -32,7 +32,7 @@ def plugins(_: Any = None) -> Found:
 
 
 def log_folder(_: Any = None) -> Found:
-    """The change log can be written; its folder is made where it is missing."""
+    """The change log can be written. Its folder is made where it is missing."""
     url = urlparse(settings.RUNNER.log_url)
     if url.scheme not in ("", "file"):
         # a run says what is wrong with a store; asking it here would make every start wait for it
@@ -98,11 +98,11 @@ DEPLOY: tuple[Callable[[], Found], ...] = (log_folder, java, broker)
 
 @register(Tags.compatibility)
 def always(app_configs: Sequence[AppConfig] | None, **_: Any) -> Found:
-    """Checked at each start: cheap, and without them nothing works."""
+    """Checks at each start: they are cheap, and without these things nothing works."""
     return [message for check in ALWAYS for message in check()]
 
 
 @register(Tags.security, deploy=True)
 def deploy(app_configs: Sequence[AppConfig] | None, **_: Any) -> Found:
-    """Checked by `check --deploy`: what surrounds the program."""
+    """Checks of `check --deploy`: what surrounds the program."""
     return [message for check in DEPLOY for message in check()]

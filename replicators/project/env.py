@@ -1,5 +1,5 @@
-"""Reads settings from the environment; a wrong value stops the start with its name, itself and what
-is allowed."""
+"""Reads settings from the environment. A wrong value stops the start; the error names the variable,
+the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def env_bytes(name: str, default: int, *, minimum: int = 0) -> int:
 
 
 def env_database(name: str, default: str) -> dict[str, Any]:
-    """Django's settings of the database that a URL names; the URL holds a password, so a wrong one
+    """Django's settings of the database that a URL names. The URL holds a password, so a wrong URL
     is not shown."""
     url = env_secret(name) or default
     try:

@@ -1,5 +1,5 @@
-"""What is answered where no view is: under /api/v1/ in the one shape of every error, else as a
-page."""
+"""Answers to errors outside of views: under /api/v1/ in the form of every REST error, elsewhere as
+a page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """What can't be taken as it was sent."""
+    """The request can't be accepted as it was sent."""
     if isinstance(exception, RequestDataTooBig):
         return too_large(request)
     if isinstance(exception, TooManyFieldsSent):
@@ -47,8 +47,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form of another session, such as a sign-in page that was open while somebody signed in in
-    another tab."""
+    """A form of another session, for example a sign-in page that was open while somebody signed in
+    in another tab."""
     if request.path == reverse("login") and request.user.is_authenticated:
         return redirect(settings.LOGIN_REDIRECT_URL)
     return render(request, "403_csrf.html", status=403)

@@ -1,6 +1,6 @@
-"""The two keys: in production given from outside, for development made once and kept in a file, so
-that sessions and secrets outlive a restart. Commands such as `migrate` need none; what serves or
-runs refuses to start without."""
+"""The two keys. In production they are given from outside. For development they are made once and
+kept in a file, so that sessions and secrets outlive a restart. Commands such as `migrate` need no
+key; processes that serve or run refuse to start without the keys."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ WHAT_FOR = {
 
 
 def development_key(path: Path) -> str:
-    """The key in `path`, which is made (0600) where it is missing; several processes may ask at
-    once."""
+    """The key in `path`. The file is made (0600) where it is missing; several processes may do this
+    at once."""
     private_folder(path.parent)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     if not path.exists():
@@ -36,8 +36,8 @@ def development_key(path: Path) -> str:
 
 
 def require_keys(found: Mapping[str, str], folder: Path) -> None:
-    """ImproperlyConfigured with what to do where a key is missing; `folder` may have those that
-    development made."""
+    """ImproperlyConfigured, with what to do, where a key is missing. `folder` may have the keys of
+    development."""
     missing = [name for name in NAMES if not found[name]]
     if not missing:
         return

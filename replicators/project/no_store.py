@@ -1,5 +1,6 @@
-"""What is answered is for whoever asked, now: neither a proxy nor a browser that somebody else uses
-later may keep it. Static files are answered before, and say themselves how long they are good."""
+"""Answers are for the person who asked, at that moment. No proxy may keep them, and no browser that
+somebody else uses later. Static files are answered before this middleware, and say themselves how
+long they may be kept."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ Next = Callable[[HttpRequest], HttpResponse]
 
 
 class NoStore:
-    """Middleware: `Cache-Control: no-store`, unless the view said something itself."""
+    """Middleware: `Cache-Control: no-store`, unless the view has set this header."""
 
     def __init__(self, get_response: Next) -> None:
         self._get_response = get_response

@@ -1,6 +1,6 @@
-"""NUL in what a page sends: no browser does so by itself, PostgreSQL keeps no such text, and the
-error that it raises instead is a fault of ours to whoever reads it. `replicators.api.parsers` has
-the same for REST's bodies."""
+"""Refuses NUL in what a page sends. No browser sends it by itself, and PostgreSQL can't store such
+a text: its error would look like a fault of ours. `replicators.api.parsers` does the same for
+REST's bodies."""
 
 from __future__ import annotations
 

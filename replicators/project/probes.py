@@ -1,6 +1,6 @@
-"""What a supervisor of processes asks of the web process, before anything else looks at the
-request: no sign-in, no redirect to HTTPS, any host name. `/healthz`: it answers at all. `/readyz`:
-its database answers and has the tables of this version."""
+"""Answers a process supervisor before anything else handles the request: no sign-in, no redirect to
+HTTPS, any host name. `/healthz`: the process answers. `/readyz`: its database answers and has the
+tables of this version."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ Answer = Callable[[HttpRequest], HttpResponse]
 
 
 class Probes:
-    """Middleware, the first one. What is migrated stays so: it is asked until it is."""
+    """Middleware, the first one. Once the database is migrated it stays so, and is not checked
+    again."""
 
     def __init__(self, get_response: Answer) -> None:
         self._get_response = get_response
         self._is_migrated = False
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the two addresses; all others go on."""
+        """Answer these two addresses; all others go on."""
         if request.path == "/healthz":
             return HttpResponse("ok\n", content_type="text/plain")
         if request.path == "/readyz":

@@ -1,4 +1,4 @@
-"""Makes the engine's `RunnerSettings` from the environment; the only place that names those
+"""Makes the engine's `RunnerSettings` from the environment. Only this module names those
 variables."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEAST = {
     "lease_seconds": 5,
     "maintain_every_commits": 1,
 }
-"""Below these no run could work; of the others 0 is the least."""
+"""The least values with which a run can work; for the others it is 0."""
 
 
 def variable(name: str) -> str:
@@ -53,5 +53,5 @@ def _value(field: Field[Any], base: Path) -> Any:
 
 
 def runner_settings(base: Path) -> RunnerSettings:
-    """The settings; paths without a scheme are relative to `base`."""
+    """The settings. Paths without a scheme are relative to `base`."""
     return RunnerSettings(**{f.name: _value(f, base) for f in fields(RunnerSettings)})

@@ -1,4 +1,4 @@
-"""Django's settings, plain; every value that may differ between places comes through `env`."""
+"""Django's settings. Every value that may differ between installations comes through `env`."""
 
 from __future__ import annotations
 
@@ -129,10 +129,10 @@ TEMPLATES = [
 DATABASES = {
     "default": env_database("DATABASE_URL", f"sqlite:///{VAR_DIR / 'replicators.sqlite3'}")
 }
-# How long a page waits for it; runs and workers, whom nobody waits for, take their time.
+# How long a page waits for the database. Runs and workers may wait longer: nobody waits for them.
 WEB_WAIT_SECONDS = env_seconds("REPLICATOR_WEB_WAIT_SECONDS", 5.0, minimum=0.1)
 if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
-    # A server whose path is gone is told within half a minute, not when TCP gives up.
+    # Notice an unreachable server within half a minute, not only when TCP gives up.
     DATABASES["default"]["OPTIONS"] = {
         "connect_timeout": 10,
         "keepalives_idle": 30,
@@ -142,8 +142,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
         **DATABASES["default"].get("OPTIONS", {}),
     }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    # Web, workers, beat and runs all write: one writer at a time, who waits for his turn from the
-    # start.
+    # Web, workers, beat and runs all write. There is one writer at a time; each one waits for its
+    # turn at the start of its transaction.
     if Path(DATABASES["default"]["NAME"]).is_absolute():  # and not in memory
         private_folder(Path(DATABASES["default"]["NAME"]).parent)
         private_file(Path(DATABASES["default"]["NAME"]))

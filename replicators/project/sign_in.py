@@ -1,4 +1,4 @@
-"""Whoever has to sign in first comes back to a page."""
+"""After a sign-in that was asked for, the user comes back to a page."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class SignInFirst(LoginRequiredMiddleware):
-    """Django's; what was pressed when the session was over is not done, and has no page of its own:
-    the one that it was pressed on is shown again."""
+    """Django's middleware, with one difference. A button that was pressed after the session ended
+    has no effect and no page of its own: after the sign-in, the page with the button is shown
+    again."""
 
     def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponseRedirect:
-        """To the form, and from there to where it makes sense."""
+        """Redirect to the form, which then leads to a page that makes sense."""
         if request.method in _SAFE:
             return super().handle_no_permission(request, view_func)
         parts = urlsplit(came_from(request) or "/")

@@ -1,4 +1,4 @@
-"""Addresses without their last slash."""
+"""Redirects addresses without their last slash."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from django.utils.http import escape_leading_slashes
 
 
 class Slashes(CommonMiddleware):
-    """Django's, with redirects that keep the method (308): after a 301 clients go on with GET, so
-    that a DELETE without its last slash would be answered like a look at what was to be deleted."""
+    """Django's middleware, with redirects that keep the method (308). After a 301 clients continue
+    with GET. A DELETE without its last slash would then be answered as a GET of what was to be
+    deleted."""
 
     response_redirect_class = partial(HttpResponsePermanentRedirect, preserve_request=True)  # type: ignore[assignment]
 
     def get_full_path_with_slash(self, request: HttpRequest) -> str:
-        """Also for methods that change something, and with DEBUG: see above."""
+        """This also works for methods that change something, and with DEBUG: see the class."""
         return escape_leading_slashes(request.get_full_path(force_append_slash=True))

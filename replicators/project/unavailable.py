@@ -1,5 +1,6 @@
-"""503 on pages for what passes by itself, as REST answers it: the application's own database is
-locked or away, too many looks go on. `replicators.api.errors` says which errors these are."""
+"""Pages answer 503 for errors that pass by themselves, as REST does: the application's own database
+is locked or away, or too many looks are running. `replicators.api.errors` says which errors these
+are."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ UNAVAILABLE = 503
 
 
 class Unavailable:
-    """Middleware: what a view could not do now. Errors of the middlewares themselves come by
+    """Middleware for errors of views. Errors of the middlewares themselves come through
     `handler500`."""
 
     def __init__(self, get_response: Next) -> None:
@@ -46,6 +47,7 @@ def _rest(answer: Answer) -> HttpResponse:
 
 
 def _page(answer: Answer) -> HttpResponse:
-    """Made without the request: who is signed in may be what can't be asked."""
+    """Made without the request: the database that fails may be the one that knows who is signed
+    in."""
     text = render_to_string("503.html", {"text": answer.message})
     return HttpResponse(text, status=answer.status)

@@ -1,4 +1,4 @@
-"""What every environment variable means; docs/configuration.md and .env.example are made from
+"""The meaning of every environment variable. docs/configuration.md and .env.example are made from
 it."""
 
 from __future__ import annotations

@@ -53,14 +53,14 @@ def _svg(name: str) -> str:
 
 @register.simple_tag
 def icon(name: str, otherwise: str = "") -> SafeString:
-    """A Tabler icon as inline SVG, hidden from screen readers: the word beside it speaks.
-    `otherwise` stands for one that is not among the vendored ones, as a plugin's may be."""
+    """A Tabler icon as inline SVG. It is hidden from screen readers, which read the word beside it.
+    `otherwise` replaces an icon that is not vendored, which a plugin may name."""
     return mark_safe(_svg(name) or _svg(otherwise))  # noqa: S308  the text comes from our own static files
 
 
 @register.filter
 def compact(value: Any) -> SafeString | str:
-    """A number as `1.2 M`, with the exact one on hover; nothing known: a dash."""
+    """A number as `1.2 M`, with the exact one on hover; a dash where it is unknown."""
     if value is None:
         return "–"
     number = float(value)
@@ -74,7 +74,7 @@ def compact(value: Any) -> SafeString | str:
 
 @register.filter
 def duration(seconds: Any) -> str:
-    """Seconds as `0.4 s`, `12 s`, `3 min`, `2 h`, `4 d`; nothing known: a dash."""
+    """Seconds as `0.4 s`, `12 s`, `3 min`, `2 h`, `4 d`; a dash where they are unknown."""
     if seconds is None:
         return "–"
     value = max(0.0, float(seconds))
@@ -87,8 +87,8 @@ def duration(seconds: Any) -> str:
 
 
 def _with_rest(value: float, size: float, unit: str, smaller: Sequence[tuple[float, str]]) -> str:
-    """`1 d 12 h`, `1 h 30 min`: where there are few of a unit, its rest counts; never more than it
-    is."""
+    """`1 d 12 h`, `1 h 30 min`: a small number of units also shows its rest. The result is never
+    more than the value."""
     whole, rest = divmod(value, size)
     if whole < 4 and smaller and rest >= smaller[0][0]:
         return f"{whole:.0f} {unit} {rest // smaller[0][0]:.0f} {smaller[0][1]}"
@@ -97,7 +97,7 @@ def _with_rest(value: float, size: float, unit: str, smaller: Sequence[tuple[flo
 
 @register.filter
 def ago(value: datetime | str | None) -> SafeString | str:
-    """A moment, told relatively, with UTC in the title; app.js keeps it right."""
+    """A moment as relative time, with UTC in the title. app.js updates it."""
     moment = parse_datetime(value) if isinstance(value, str) else value
     if moment is None:
         return "never"
@@ -117,22 +117,22 @@ def ago(value: datetime | str | None) -> SafeString | str:
 
 @register.filter
 def prose(text: str | None) -> SafeString:
-    """A text of ours, with what stands in backticks as code."""
+    """A text of ours, with the parts in backticks as code."""
     escaped = str(conditional_escape(text or ""))
     return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))  # noqa: S308  escaped above
 
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """A name that may be broken after its underscores, dots and hyphens, before it is broken within
-    a word."""
+    """A name that may be broken after its underscores, dots and hyphens, rather than within a
+    word."""
     escaped = str(conditional_escape(name))
     return mark_safe(re.sub(r"([_.-])(?=[^_.-])", r"\1<wbr>", escaped))  # noqa: S308  escaped above
 
 
 @register.simple_tag(takes_context=True)
 def theme(context: dict[str, Any]) -> SafeString | str:
-    """The attribute of <html> for the chosen theme; nothing: as the system says."""
+    """The attribute of <html> for the chosen theme; none where the system decides."""
     request: HttpRequest | None = context.get("request")
     chosen = request.COOKIES.get(THEME_COOKIE, "") if request else ""
     chosen = context.get("forced_theme") or chosen
@@ -171,7 +171,7 @@ def act_label(act: str) -> str:
 
 @register.filter
 def differences(entry: AuditEntry) -> list[tuple[str, str | None, str | None]]:
-    """Name, old and new value of everything that an entry tells; None where there is none."""
+    """Name, old and new value of everything in an entry; None where there is no value."""
     names = dict.fromkeys([*entry.old_values, *entry.new_values])
     old, new = entry.old_values, entry.new_values
     return [

@@ -1,4 +1,4 @@
-"""Writes the audit trail to a file as JSON lines, and goes on from the last row written, so that it
+"""Writes the audit trail to a file as JSON lines. It continues after the last row written, so it
 may be called again and again."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _TAIL_BYTES = 1 << 20
 
 
 class Command(BaseCommand):
-    """Each row is written once, also after a cut. Beside the file lies `<file>.last` with the key
-    of the last row, so that the file may be moved away in between."""
+    """Each row is written once, also after an interruption. Beside the file is `<file>.last` with
+    the key of the last row, so that the file may be moved away between two calls."""
 
     help = (
         "Appends new rows of the audit trail to a file as JSON lines; to standard output "
@@ -30,7 +30,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Where to, and from where on."""
+        """The file, and where to begin."""
         parser.add_argument("--to", type=Path, help="the file that rows are appended to")
         parser.add_argument(
             "--after",
@@ -39,7 +39,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Write what is new."""
+        """Write the new rows."""
         to: Path | None = options["to"]
         after: int | None = options["after"]
         if to is None:
@@ -62,7 +62,7 @@ def _lines(after: int) -> Iterator[tuple[str, int]]:
 
 
 def _append(to: Path, after: int | None) -> int:
-    """Append what is new; how many rows."""
+    """Append the new rows. Returns how many."""
     mark = to.with_name(f"{to.name}.last")
     written = 0
     with os.fdopen(os.open(to, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
@@ -96,8 +96,8 @@ def _marked(mark: Path) -> int:
 
 
 def _last_in(file: BinaryIO) -> int:
-    """The key of the last whole line; what follows it was cut off, and goes. The file stands at its
-    end then."""
+    """The key of the last whole line. What follows that line is incomplete and is removed. The file
+    is then at its end."""
     begin = max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES)
     file.seek(begin)
     tail = file.read()
