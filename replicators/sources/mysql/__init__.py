@@ -1,5 +1,5 @@
-"""MySQL 8.0 and MariaDB 10.5 and newer as a source: the binlog, read as a replica does. Imports no
-driver here."""
+"""MySQL 8.0 and MariaDB 10.5 and newer as a source: the binlog, read as a replica reads it. This
+module imports no driver."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The parts of an ALTER TABLE: what becomes of its columns, and what changes rows without the log
-showing it."""
+"""Parses an ALTER TABLE: what it does to columns, and whether it changes rows without logging
+them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ ENGINES = frozenset({"INNODB", "MYISAM", "ARIA", "ROCKSDB", "TOKUDB", "ARCHIVE",
 
 @dataclass(slots=True)
 class Alteration:
-    """`unlogged`: why rows may have changed without being logged, in our words; "" where they did
-    not. `steps`: what became of columns, without a position. `renamed`: the table's new name.
-    `keys`: foreign keys that change rows from then on. `indexes`: those that go, in lower case."""
+    """What an ALTER TABLE does. `unlogged`: why rows may have changed without being logged, in our
+    words; "" where they did not. `steps`: the changes of columns, without a position. `renamed`:
+    the table's new name. `keys`: foreign keys that change rows from then on. `indexes`: the dropped
+    ones, in lower case."""
 
     unlogged: str = ""
     steps: list[SchemaStep] = field(default_factory=list)
@@ -35,11 +36,11 @@ class Alteration:
     indexes: list[str] = field(default_factory=list)
 
     def doubt(self, why: str) -> None:
-        """The first reason counts."""
+        """Set `unlogged`; the first reason stays."""
         self.unlogged = self.unlogged or why
 
     def drop_index(self, name: str) -> None:
-        """Also a primary key goes by a name."""
+        """Note a dropped index. A primary key can be dropped by its name too."""
         self.indexes.append(name.lower())
         if name.upper() == "PRIMARY":
             self.doubt(KEY)
@@ -49,7 +50,7 @@ class Alteration:
 
 
 def alteration(words: Sequence[Token], database: str = "", mode: int = 0) -> Alteration:
-    """What stands behind `ALTER TABLE name`, under that sql_mode."""
+    """Parse the words behind `ALTER TABLE name`, under that sql_mode."""
     found = Alteration(keys=tuple(foreign_keys(words)))
     for action in parts(words):
         if action:
@@ -89,8 +90,8 @@ def _take(found: Alteration, action: list[Token], database: str, mode: int) -> N
 
 
 def _is_column(action: Sequence[Token], words: Sequence[str]) -> bool:
-    """Some of these words are names too, told by what follows: MySQL reserves neither PERIOD and
-    SYSTEM nor (before 9) VECTOR."""
+    """Whether the action is about a column. Some of these words are names too, which what follows
+    decides: MySQL reserves neither PERIOD and SYSTEM nor (before 9) VECTOR."""
     if len(words) < 2 or not action[1].is_word or words[1] not in NO_COLUMN:
         return len(words) > 1
     if words[1] in FOLLOWED:
@@ -100,7 +101,7 @@ def _is_column(action: Sequence[Token], words: Sequence[str]) -> bool:
 
 
 def _behind(words: Sequence[str], at: int) -> int:
-    """Where a column's name stands."""
+    """The place of a column's name."""
     at += list(words[at : at + 1]) == ["COLUMN"]
     for more in (["IF", "NOT", "EXISTS"], ["IF", "EXISTS"]):
         if list(words[at : at + len(more)]) == more:
@@ -181,8 +182,8 @@ def _rename(found: Alteration, action: list[Token], words: list[str], database: 
 
 
 def _convert(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:
-    """A character that the new set lacks becomes `?`, or the statement fails, by a setting of its
-    session."""
+    """CONVERT TO another character set. A character that the new set lacks becomes `?`, or the
+    statement fails; a session setting decides which."""
     if words[1:2] != ["TO"]:
         found.doubt("a change of its partitions or its tablespace")
         return

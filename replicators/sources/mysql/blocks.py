@@ -42,8 +42,8 @@ MAPS = 1 << 12
 
 
 class BlockCutter:
-    """Holds the buffer that the compiled loop fills, and makes finished blocks of it, which wait in
-    `ready`."""
+    """Holds the buffer that the compiled loop fills, and cuts it into blocks. Finished blocks wait
+    in `ready`."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class BlockCutter:
         wanted: Iterable[TableId],
         sought: str = "",
     ) -> None:
-        """`constants`: what every context has; `sought`: the XID of a prepared group to keep in
-        `found` when it comes again."""
+        """`constants`: the part that every context has. `sought`: the XID of a prepared group; the
+        group is kept in `found` when it comes again."""
         self.found: Prepared | None = None
         self._sought = sought
         self.buffer = np.zeros(BUFFER_BYTES, np.uint8)
@@ -99,7 +99,7 @@ class BlockCutter:
         return bool(self.state[k.P_CUT] > 0)
 
     def grow_for(self, size: int) -> None:
-        """Have room for an event of `size` bytes behind what is there."""
+        """Make room for an event of `size` bytes behind the used bytes, if there is none."""
         if len(self.buffer) < int(self.state[k.P_USED]) + size + 8:
             self.grow(size)
 
@@ -116,8 +116,8 @@ class BlockCutter:
         return self._wanted
 
     def follow(self, wanted: frozenset[TableId]) -> None:
-        """Carry these tables from now on; a new one from its next map on, since rows before it have
-        none in a block."""
+        """Carry these tables from now on. A new table is carried from its next TABLE_MAP on: a
+        block has no map for its rows before that."""
         self._wanted = wanted
         self.prepared.forget_copies()
         for place, table in self._tables.items():
@@ -126,8 +126,8 @@ class BlockCutter:
             self.wanted[place] &= table in wanted
 
     def map(self, event: bytes) -> None:
-        """A TABLE_MAP (without checksum) that is new. One of a table whose shape changed starts a
-        new block, with another context version."""
+        """Take a new TABLE_MAP (without checksum). If the table's schema changed, it starts a new
+        block with another context version."""
         try:
             found = parse_map(event, self.at.flavour)
         except (ValueError, KeyError, IndexError) as err:
@@ -159,8 +159,8 @@ class BlockCutter:
         self._tables[place] = table
 
     def _forget_but_open(self) -> None:
-        """Too many maps, one each time that the server opens a table: forget all but those that the
-        open transaction may need."""
+        """Forget all TABLE_MAPs but those that the open transaction may need. The server makes a
+        new one each time it opens a table, so there can be too many."""
         maps = {int(n): base64.b64decode(m) for n, m in self._maps.items()} if self.is_open else {}
         kept = maps_in_use(maps, self.buffer[: int(self.state[k.P_USED])].tobytes())
         self._forget_maps(len(kept))
@@ -170,12 +170,12 @@ class BlockCutter:
             self._know(found.number, found.table, event[HEADER:], found.table in self._wanted)
 
     def limit_open(self, size: int) -> None:
-        """How large an unfinished transaction may grow here."""
+        """Set how large an unfinished transaction may grow in the buffer."""
         self.state[k.P_OPEN_LIMIT] = size
 
     def open_is_full(self) -> None:
-        """The unfinished transaction is as large as it may grow; one that will be prepared is kept
-        whole if it can be."""
+        """Act on an unfinished transaction that reached its limit: emit it. One that will be
+        prepared is kept whole if possible."""
         state = self.state
         at = int(state[k.P_OPEN_AT]) + 4
         begin = self.buffer[at : at + int(state[k.P_BEGIN_SIZE]) - 4].tobytes()
@@ -187,14 +187,13 @@ class BlockCutter:
             self.emit_open()
 
     def missing(self, statement: Statement) -> Prepared | None:
-        """The prepared group that this XA COMMIT brings back, where its messages are not at
-        hand."""
+        """The prepared group that this XA COMMIT commits, if its messages are not in memory."""
         found = self.prepared.get(same_xid(statement.xid))
         is_missing = found is not None and found.data is None and found.offset != LOST
         return found if is_missing and statement.kind is Kind.XA_COMMIT else None
 
     def query(self, e: np.ndarray, at: int, size: int, said: Statement) -> None:
-        """A QUERY event that is more than BEGIN or COMMIT."""
+        """Take a QUERY event that is more than BEGIN or COMMIT."""
         state = self.state
         is_ending_xa = False
         if said.kind is Kind.XA_START:
@@ -209,16 +208,16 @@ class BlockCutter:
         is_content = is_touching or is_ending_xa
         is_change = said.kind is Kind.CHANGE and is_touching
         if is_change and said.steps and not state[k.P_BODY_OPEN]:
-            # A block of its own, whose context says what it does to columns: decoding gives the
-            # table's new shape by that.
+            # A block of its own, whose context holds the changes of columns: decoding derives the
+            # table's new schema from it.
             self.emit_closed()
             self.context_version += 1
             self.grow_for(size)
         if k.take_query(e, at, size, state, self.buffer, self.runs, opens, is_content):
             raise ReplicationError("source:log-damaged", position=self._place())
         if is_change:
-            # The position behind the statement knows of it; the block that ends with it begins
-            # before.
+            # The position behind the statement includes its steps. The block that ends with it
+            # begins before, so its context does not.
             self._steps = with_statement(self._steps, said, self.position().ordinal)
             self._steps_told = tuple(tuple(s.to_json()) for s in self._steps)
             self.emit_closed()
@@ -226,11 +225,11 @@ class BlockCutter:
             self.context_version += 1
 
     def _end_prepared(self, said: Statement, size: int) -> bool:
-        """Put the rows of a group that is committed behind the GTID of its commit. Whether decoding
-        must see this end."""
+        """Put the rows of a committed group behind the GTID of its commit. Returns whether the
+        decoder must see this end."""
         xid = same_xid(said.xid)
         if self._xid == xid:
-            # Begun in this very group: a commit in one phase.
+            # The group began here: this is a commit in one phase.
             self._xid = ""
             return bool(self.state[k.P_HAS_CONTENT]) and said.kind is Kind.XA_COMMIT
         found = self.prepared.get(xid)
@@ -239,7 +238,7 @@ class BlockCutter:
             return False
         state = self.state
         if found is None or found.data is None or found.has_checksums != bool(state[k.P_HAS_CRC]):
-            # Rows that nobody saw are committed: the statement alone says so to the decoder.
+            # The commit is of rows that were never read: the statement alone tells the decoder so.
             return True
         if len(self.buffer) < int(state[k.P_USED]) + len(found.data) + size + 8:
             self.grow(len(found.data) + size)
@@ -250,7 +249,8 @@ class BlockCutter:
         return found.messages > 0
 
     def prepare(self, e: np.ndarray, at: int, size: int) -> None:
-        """An XA_PREPARE event: its transaction leaves the stream until its end is known."""
+        """Take an XA_PREPARE event: its transaction leaves the stream until it is committed or
+        rolled back."""
         state = self.state
         event = e[at : at + size].tobytes()
         plain = event[:-4] if state[k.P_HAS_CRC] else event
@@ -272,7 +272,7 @@ class BlockCutter:
             raise ReplicationError("source:log-damaged", position=self._place())
 
     def tagged(self, e: np.ndarray, at: int, size: int) -> None:
-        """A GTID event with a tag."""
+        """Take a GTID event with a tag."""
         event = e[at : at + size].tobytes()
         try:
             found = self._executed.of_event(event[:-4] if self.state[k.P_HAS_CRC] else event)
@@ -282,15 +282,15 @@ class BlockCutter:
             raise ReplicationError("source:log-damaged", position=self._place())
 
     def statement(self, event: bytes) -> Statement:
-        """What a QUERY event (with checksum, perhaps compressed) says."""
+        """Parse a QUERY event (with checksum, perhaps compressed)."""
         try:
             return statement_in(event, bool(self.state[k.P_HAS_CRC]), self._constants)
         except (ValueError, Damaged) as err:
             raise ReplicationError("source:log-damaged", position=self._place()) from err
 
     def rotate(self, event: bytes) -> None:
-        """The next events come from another file, or (at the start of a stream) from the one that
-        was asked for."""
+        """Take a ROTATE event: the next events come from another file, or, at the start of a
+        stream, from the requested one."""
         (offset,) = struct.unpack_from("<Q", event, HEADER)
         file = event[HEADER + 8 :].decode(errors="replace")
         if file == self.at.file:
@@ -310,7 +310,7 @@ class BlockCutter:
         self._forget_maps()
 
     def format(self, event: bytes) -> None:
-        """A FORMAT_DESCRIPTION event: the file's stamp."""
+        """Take a FORMAT_DESCRIPTION event: it holds the file's stamp."""
         stamp, position = struct.unpack_from("<I9xI", event)
         has_checksums = event[-5] == 1
         if bool(self.state[k.P_HAS_CRC]) != has_checksums:
@@ -322,7 +322,7 @@ class BlockCutter:
         self.stamp = int(stamp)
 
     def heartbeat(self, event: bytes) -> None:
-        """The server has nothing more to send before this place."""
+        """Take a heartbeat: the server has nothing more to send before this place."""
         (position,) = struct.unpack_from("<I", event, 13)
         state = self.state
         low = int(state[k.P_OFFSET]) & 0xFFFFFFFF
@@ -348,14 +348,15 @@ class BlockCutter:
         ).position()
 
     def emit_closed(self) -> None:
-        """Put what is complete into a block; an unfinished transaction behind it is carried
-        over."""
+        """Put the complete transactions into a block. An unfinished one behind them stays in the
+        buffer."""
         if self.has_closed:
             cut, messages = self.state[[k.P_CUT, k.P_CUT_MESSAGES]].tolist()
             self._emit(cut, messages, ends_closed=True)
 
     def emit_open(self) -> None:
-        """Put the unfinished transaction into a block of its own, after what is complete."""
+        """Put the complete transactions into a block, then the unfinished one into a block of its
+        own."""
         self.emit_closed()
         used, messages = self.state[[k.P_USED, k.P_MESSAGES]].tolist()
         if used:
@@ -405,7 +406,7 @@ class BlockCutter:
         state[k.P_FIRST_AT] = k.NEVER
 
     def _context(self) -> dict[str, object]:
-        """What decoding needs at the start of the block that is emitted now."""
+        """The context that decoding needs at the start of the block emitted now."""
         is_inside = bool(self._begin)
         is_change = self._steps_told != self._steps_before
         return {

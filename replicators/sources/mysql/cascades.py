@@ -11,14 +11,14 @@ from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, Server, query
 from replicators.sources.mysql.foreign_keys import ALL, INLINE_SINCE, NAMED, NONE
 
-# From here on MySQL logs what a cascade does; MariaDB never does.
+# MySQL logs the changes of a cascade from this version on; MariaDB never does.
 LOGGED_SINCE = (9, 6, 0)
-# Other views of the catalog are empty to a MariaDB user who has only SELECT.
+# A MariaDB user with only SELECT gets no rows from the other catalog views.
 _WITH_FOREIGN_KEYS = """
 SELECT DISTINCT table_schema, table_name FROM information_schema.key_column_usage
 WHERE referenced_table_name IS NOT NULL AND (table_schema, table_name) IN ({pairs})
 """
-# With this the storage engine changes the rows, as it did before.
+# With this setting the storage engine changes the rows, as in earlier versions.
 _BY_THE_ENGINE = (
     "SHOW GLOBAL VARIABLES WHERE variable_name = 'innodb_native_foreign_keys' AND value = 'ON'"
 )
@@ -28,15 +28,15 @@ _RULE = re.compile(r"ON (DELETE|UPDATE) (CASCADE|SET NULL|SET DEFAULT)")
 
 
 def are_logged(connection: Connection, server: Server) -> bool:
-    """Whether the server logs what a foreign key's rule changes."""
+    """Whether the server logs the row changes of foreign keys' rules."""
     if server.is_mariadb or server.version < LOGGED_SINCE:
         return False
     return not query(connection, _BY_THE_ENGINE)
 
 
 def cascades(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, list[Problem]]:
-    """`source:cascade` for each foreign key with such a rule, of tables that may be read. The rules
-    are taken from SHOW CREATE TABLE, for which SELECT is right enough."""
+    """`source:cascade` for each foreign key with such a rule, for tables that the user may read.
+    The rules come from SHOW CREATE TABLE, which needs SELECT only."""
     if not tables:
         return {}
     pairs = ", ".join(f"({sql.literal(t.schema)}, {sql.literal(t.name)})" for t in tables)
@@ -58,8 +58,8 @@ def cascades(connection: Connection, tables: Sequence[TableId]) -> dict[TableId,
 
 def rules_of(statement: str) -> Iterator[tuple[str, str]]:
     """Name and rules (`DELETE CASCADE, ON UPDATE SET NULL`) of each foreign key that changes rows,
-    out of what SHOW CREATE TABLE gives. Texts hold no line's end there, so that a line that begins
-    like a constraint is one."""
+    from the text of SHOW CREATE TABLE. String literals contain no line break there, so a line that
+    begins like a constraint is one."""
     for name, rest in _CONSTRAINT.findall(statement):
         rules = [" ".join(found) for found in _RULE.findall(_NAME.sub("", rest))]
         if rules:
@@ -67,8 +67,8 @@ def rules_of(statement: str) -> Iterator[tuple[str, str]]:
 
 
 def unlogged_keys(connection: Connection, server: Server) -> str:
-    """Of the foreign keys that a statement makes at this server, those whose changes of rows it
-    does not log (`foreign_keys.NONE`, `NAMED`, `ALL`)."""
+    """Which foreign keys that a statement creates at this server change rows without logging it
+    (`foreign_keys.NONE`, `NAMED`, `ALL`)."""
     if are_logged(connection, server):
         return NONE
     return ALL if server.is_mariadb or server.version >= INLINE_SINCE else NAMED

@@ -1,5 +1,5 @@
-"""Looks into a server's tables by a few queries of information_schema, whatever their number;
-changes nothing."""
+"""Describes a server's tables by queries of information_schema. The number of queries does not
+depend on the number of tables. Changes nothing."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class MysqlCatalog(Closing):
         return sorted(found, key=lambda t: t.id)
 
     def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
-        """The shapes, by three queries a database. Columns of a type that can't be copied are in,
-        as `Unsupported`."""
+        """The tables' schemas, by three queries per database. A column whose type can't be copied
+        is included as `Unsupported`."""
         try:
             return describe(self._connection, tables, self.params.zero_dates)
         except pymysql.Error as err:
@@ -169,19 +169,19 @@ def _table(
         ),
         key=key,
         primary_key=primary,
-        # The log has whole rows of every table; they are decoded where nothing else tells rows
-        # apart.
+        # The log has whole rows of every table. They are decoded only where nothing else identifies
+        # rows.
         full_before=not key,
         filter=selection.filter,
-        upto=1,  # the log tells what becomes of columns
+        upto=1,  # the log tells the changes of columns
         key_index=key_index,
         layout=tuple((0, str(r[0]), 0) for r in rows),
     )
 
 
 def _kept_apart(zero_dates: str) -> str:
-    """In a key, where a NULL would match no row, days that don't exist stop the table rather than
-    become one."""
+    """How to treat zero dates in a key column: a date that does not exist stops the table. It can't
+    become NULL, because a NULL in a key would match no row."""
     return "fail" if zero_dates == "null" else zero_dates
 
 
@@ -216,8 +216,8 @@ def _column(row: tuple[Any, ...], is_json: bool, zero_dates: str) -> Column:
 
 
 def _keys(indexes: list[tuple[Any, ...]]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """The primary key, and what identifies a row: it, or the first unique index without NULLs and
-    prefixes, whose name is told."""
+    """The primary key; the columns that identify a row; the name of their index. Rows are
+    identified by the primary key, or by the first unique index without NULLs and prefixes."""
     by_name: dict[str, list[tuple[Any, ...]]] = {}
     for index, *rest in indexes:
         by_name.setdefault(index, []).append(tuple(rest))

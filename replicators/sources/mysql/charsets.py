@@ -1,5 +1,5 @@
-"""Character sets of the servers as Python codecs, and columns of their bytes as UTF-8. Asks no
-server."""
+"""Maps the servers' character sets to Python codecs, and converts columns of their bytes to UTF-8.
+Asks no server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DIFFERENCES: dict[str, dict[int, str]] = {
     "koi8u": {0x95: "\u2022"},
 }
 WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-# What a character looks like that is not ASCII.
+# What a non-ASCII character looks like.
 CHARACTERS = {
     "gb2312": rb"[\xa1-\xf7][\xa1-\xfe]",
     "gbk": rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
@@ -45,7 +45,7 @@ CHARACTERS = {
     "euckr": rb"[\x81-\xfe][\x41-\x5a\x61-\x7a\x81-\xfe]",
 }
 ROW = 94
-# As `DIFFERENCES`, in sets with characters of several bytes.
+# As `DIFFERENCES`, for character sets with multi-byte characters.
 LONG_DIFFERENCES: dict[str, dict[bytes, str]] = {
     "gb18030": {b"\xa8\xbc": "\u1e3f", b"\x81\x35\xf4\x37": "\ue7c7"},
     "big5": {
@@ -73,7 +73,8 @@ def is_known(charset: str) -> bool:
 
 @cache
 def decoder_of(charset: str) -> Callable[[bytes], str]:
-    """Bytes to text, as the servers make it; ValueError for bytes that are none."""
+    """A function from bytes to text as the servers convert it. It raises ValueError for invalid
+    bytes."""
     if charset in CHARACTERS:
         return _long_decoder(charset)
     codec = CODECS[charset]
@@ -86,7 +87,7 @@ def decoder_of(charset: str) -> Callable[[bytes], str]:
 
 
 def _without_pairs(raw: bytes) -> str:
-    """UCS-2 has no characters of four bytes: the servers show none, where a codec of UTF-16
+    """Decode UCS-2. It has no characters of four bytes: the servers show none, while a UTF-16 codec
     would."""
     text = raw.decode("utf_16_be")
     if max(text, default="") > "\uffff":
@@ -95,8 +96,8 @@ def _without_pairs(raw: bytes) -> str:
 
 
 def _long_decoder(charset: str) -> Callable[[bytes], str]:
-    """Python's codec for what it reads alike, and character by character where there may be another
-    one."""
+    """A decoder for multi-byte sets. It uses Python's codec where both agree, and goes character by
+    character where they may differ."""
     codec, differs = CODECS[charset], LONG_DIFFERENCES.get(charset, {})
     pattern = re.compile(rb"[\0-\x7f]|" + CHARACTERS[charset])
     misread = [re.escape(code) for code in differs if _read(code, codec) is not None]
@@ -125,7 +126,7 @@ def _read(raw: bytes, codec: str) -> str | None:
 
 
 def _character(charset: str, number: int) -> str:
-    """What the servers make of a byte; a question mark where the set has a hole."""
+    """The servers' character for a byte; a question mark where the set has none."""
     differs = DIFFERENCES.get(charset, {})
     return differs.get(number) or bytes([number]).decode(CODECS[charset], errors="replace").replace(
         "\ufffd", HOLE
@@ -133,8 +134,8 @@ def _character(charset: str, number: int) -> str:
 
 
 def to_utf8(values: pa.Array, charset: str) -> pa.Array:
-    """A binary array in `charset` as strings; ValueError where bytes are not of that character
-    set."""
+    """A binary array in `charset` as strings; ValueError for bytes that are invalid in that
+    character set."""
     if charset not in WIDE and _is_ascii(values):
         return values.cast(pa.string())
     decode = decoder_of(charset)

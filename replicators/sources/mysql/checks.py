@@ -1,5 +1,5 @@
-"""Preflight of a MySQL or MariaDB source: can it be reached, followed, and its tables copied?
-Changes nothing there."""
+"""Preflight of a MySQL or MariaDB source: whether it can be reached and followed, and its tables
+copied. Changes nothing there."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ HAVE_VIEWS = frozenset({"innodb", "rocksdb"})
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A server variable and the only value (of those given) with which changes can be followed."""
+    """A server variable and the one value that it needs so that changes can be followed, in each of
+    its spellings."""
 
     name: str
     wanted: tuple[str, ...]
@@ -55,9 +56,10 @@ SETTINGS = (
     Setting("binlog_row_image", ("FULL",), "SET GLOBAL binlog_row_image = 'FULL';"),
     Setting("binlog_row_metadata", ("FULL",), "SET GLOBAL binlog_row_metadata = 'FULL';"),
     Setting("binlog_row_value_options", ("",), "SET GLOBAL binlog_row_value_options = '';"),
-    # A MariaDB that logs an ALTER when it begins and again when it ends would tell each step twice.
+    # Otherwise MariaDB logs an ALTER when it begins and again when it ends, so each step would come
+    # twice.
     Setting("binlog_alter_two_phase", ("OFF", "0"), "SET GLOBAL binlog_alter_two_phase = OFF;"),
-    # With 2 the catalog tells names as they were written, and the log in lower case.
+    # With 2 the catalog has names as they were written, and the log has them in lower case.
     Setting(
         "lower_case_table_names",
         ("1", "0"),
@@ -70,13 +72,14 @@ REPLICA = Setting(
 
 
 class MysqlChecks(Closing):
-    """See `connectors.source.Checks`. Connects when asked, so that making it never fails."""
+    """See `connectors.source.Checks`. It connects only when asked, so that creating it never
+    fails."""
 
     def __init__(self, params: MysqlParams) -> None:
         self.params = params
 
     def connection(self) -> list[Problem]:
-        """Problems of server and user; an unreachable one is a problem, not an exception."""
+        """Problems of server and user. An unreachable server is a problem, not an exception."""
         try:
             with connect(self.params) as connection:
                 return list(self._server(connection))
@@ -204,8 +207,8 @@ class MysqlChecks(Closing):
         yield from filter_problems(selection, schema, filters.refusal)
 
     def _keyless(self, table: TableId, *, has_views: bool, is_unlockable: bool) -> Problem:
-        """A table without a key is copied in a view of its own, which not every engine and user can
-        have (CORRECTNESS 19)."""
+        """The problem of a table without a key. It is copied in a consistent snapshot of its own,
+        which not every engine and user can have (CORRECTNESS 19)."""
         if not has_views:
             return Problem.of("source:key-needed", table=table)
         if is_unlockable:
@@ -227,8 +230,8 @@ class MysqlChecks(Closing):
 
 
 def _is_replica(connection: Connection, server: Server) -> bool:
-    """Whether the server follows another one, by any of its connections. To a user who may not ask
-    that, a MariaDB that ever applied another server's changes is one."""
+    """Whether the server is a replica, over any of its connections. If the user may not ask that, a
+    MariaDB that ever applied another server's changes counts as one."""
     statement = "SHOW SLAVE STATUS"
     if server.is_mariadb:
         statement = "SHOW ALL SLAVES STATUS"
@@ -239,5 +242,5 @@ def _is_replica(connection: Connection, server: Server) -> bool:
     except pymysql.Error as err:
         if err.args[0] not in DENIED:
             raise
-    # In MySQL the right to ask is one that changes need, so that its absence is told.
+    # In MySQL, following needs the same right, so its absence is reported already.
     return server.is_mariadb and bool(query(connection, "SELECT @@global.gtid_slave_pos")[0][0])

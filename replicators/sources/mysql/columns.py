@@ -1,4 +1,4 @@
-"""How a column is asked for in a snapshot query, and how what comes becomes the neutral form; no
+"""How a snapshot query selects a column, and how its result becomes the neutral form; no
 connection."""
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ def select_list(table: TableSchema) -> str:
 
 
 def expression(column: Column) -> str:
-    """The column in a SELECT list, in a form that loses nothing and that the log's values have
-    too."""
+    """The column in a SELECT list, in a form that loses nothing and matches the log's values."""
     name = sql.name(column.name)
     if column.wire in ("bit", "decimal_text"):
         return f"{name} + 0"
@@ -36,9 +35,9 @@ def expression(column: Column) -> str:
 
 
 def to_batch(block: Block, table: TableSchema, *, marks: bool = False) -> pa.RecordBatch:
-    """The batch with exactly `table.arrow_schema()`; `source:value-unsupported` names a column that
-    can't be had. With `marks`, rows that hold such a value, but not in their key, are marked: then
-    the batch has `FAULT_FIELDS` too."""
+    """The batch with exactly `table.arrow_schema()`. Raises `source:value-unsupported` with the
+    column of an unsupported value. With `marks`, rows with such a value outside their key are
+    marked instead: the batch then has `FAULT_FIELDS` too."""
     arrays: list[pa.Array] = []
     faults: list[Fault] = []
     for place, column in enumerate(table.columns):
@@ -58,7 +57,7 @@ def to_batch(block: Block, table: TableSchema, *, marks: bool = False) -> pa.Rec
 
 
 def _read(block: Block, place: int, column: Column) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """A column in its form, and the rows whose values have none, with their reasons."""
+    """A column in its neutral form, and the rows with unsupported values and their reasons."""
     array, days = block.arrays[place], block.no_days[place]
     lost = no_days(days, column) if days is not None else []
     try:

@@ -1,5 +1,5 @@
-"""Makes connections to MySQL and MariaDB with the session settings pinned, so that log and snapshot
-spell values alike."""
+"""Connects to MySQL and MariaDB with fixed session settings, so that log and snapshot write values
+alike."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ __all__ = ["Connection", "Server", "connect", "log_end", "query", "records", "se
 READ_SECONDS = 60
 CERTIFICATE_BYTES = 4 << 20
 
-# Whatever the server sets for everybody: no row may be left out of a copy, none that is undone
-# again be in it, and no long statement be ended. MariaDB passes over what stands in the first
-# comment, MySQL over what stands in the second.
+# Overrides of the server's global settings: a copy leaves out no row, reads no uncommitted row, and
+# has no time limit. MariaDB ignores the first comment, MySQL the second.
 SETTINGS = (
     "SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, net_read_timeout "
     "= 600,"
@@ -41,7 +40,7 @@ SETTINGS = (
 
 @cache
 def _encrypting() -> ssl.SSLContext:
-    """TLS that asks for no certificate. Made once: a copy opens a connection for each chunk."""
+    """TLS that verifies no certificate. Made once: a copy opens a connection for each chunk."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -49,20 +48,20 @@ def _encrypting() -> ssl.SSLContext:
 
 
 class _Preferring(Connection):
-    """Uses TLS where the server offers it."""
+    """Uses TLS if the server offers it."""
 
     def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
         return sslp if isinstance(sslp, ssl.SSLContext) else _encrypting()
 
     def _get_server_information(self) -> None:
-        """The first thing that is read of a server."""
+        """Read the server's greeting, which comes first, under our time limits."""
         limits.watch(self._sock.fileno())
         super()._get_server_information()
 
 
 def _certificates(path: str) -> str:
-    """The text of a file of certificates. It is opened without waiting, which a pipe would make us
-    do for ever."""
+    """The text of a file of certificates. The file is opened non-blocking: a pipe would make us
+    wait forever."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
@@ -72,7 +71,7 @@ def _certificates(path: str) -> str:
     except OSError as err:
         reason = "is not there" if isinstance(err, FileNotFoundError) else "can't be read"
         raise _no_certificates(path, reason) from err
-    if not text.strip():  # this machine's own would be taken in its place
+    if not text.strip():  # with an empty text this machine's own certificates would be used
         raise _no_certificates(path, "is empty")
     return text
 
@@ -92,7 +91,7 @@ def _no_certificates(path: str, reason: str) -> ReplicationError:
 
 
 def tls_context(params: MysqlParams) -> ssl.SSLContext | None:
-    """The rules of TLS, or None where it is used if the server offers it."""
+    """The TLS rules. None means: use TLS if the server offers it."""
     if params.tls == "require":
         return _encrypting()
     if params.tls == "verify-full":
@@ -107,7 +106,7 @@ def tls_context(params: MysqlParams) -> ssl.SSLContext | None:
 
 
 def _settings() -> str:
-    """The session's settings; the server itself ends a statement of a look."""
+    """The session's settings. With them the server itself ends a slow catalog query."""
     seconds = limits.statement_seconds()
     if seconds is None:
         return SETTINGS
@@ -118,7 +117,7 @@ def _settings() -> str:
 
 
 def connect(params: MysqlParams, **more: Any) -> Connection:
-    """A connection in autocommit; ReplicationError where it can't be made."""
+    """Open a connection in autocommit. ReplicationError where that fails."""
     options: dict[str, Any] = {
         "host": params.host,
         "port": params.port,
@@ -145,14 +144,15 @@ def connect(params: MysqlParams, **more: Any) -> Connection:
 
 
 def query(connection: Connection, text: str, *values: Any) -> list[tuple[Any, ...]]:
-    """The rows of a statement; PyMySQL's errors as they are."""
+    """The rows of a statement. PyMySQL's errors pass through unchanged."""
     with connection.cursor() as cursor:
         cursor.execute(text, values or None)
         return list(cursor.fetchall())
 
 
 def records(connection: Connection, text: str) -> list[dict[str, Any]]:
-    """The rows of a SHOW statement, whose columns differ by version, by lower-case name."""
+    """The rows of a SHOW statement by lower-case column name, because the columns differ by
+    version."""
     with connection.cursor() as cursor:
         cursor.execute(text)
         names = [d[0].lower() for d in cursor.description or ()]
@@ -161,7 +161,7 @@ def records(connection: Connection, text: str) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Which server: its flavour, version, and the name that follows it through restarts."""
+    """A server: its flavour, version, and an identity that survives restarts."""
 
     flavour: str
     version: tuple[int, int, int]
@@ -189,7 +189,7 @@ def server_of(connection: Connection) -> Server:
 
 
 def log_end(connection: Connection, server: Server) -> Coordinates | None:
-    """Where the server's binlog ends now; None where it writes none."""
+    """The current end of the server's binlog; None if it writes none."""
     is_new = not server.is_mariadb and server.version >= (8, 2, 0)
     found = records(connection, "SHOW BINARY LOG STATUS" if is_new else "SHOW MASTER STATUS")
     if not found:

@@ -1,4 +1,4 @@
-"""Does a server's log continue at a position? (CORRECTNESS 26.) Changes nothing."""
+"""Checks whether a server's log continues at a position (CORRECTNESS 26). Changes nothing."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ PURGED = "the server purged transactions that were not yet copied"
 def verify(
     connection: Connection, params: MysqlParams, name: str, position: Position | None
 ) -> None:
-    """Raise `source:position-lost` where changes after `position` can't be had from this server,
-    `source:setting` where it writes no log. Another server will do if the position's GTIDs say that
-    it goes on there."""
+    """Raise `source:position-lost` if this server can't give the changes after `position`, and
+    `source:setting` if it writes no log. Another server is accepted if the position's GTIDs show
+    that the log continues there."""
     server = server_of(connection)
     end = log_end(connection, server)
     if end is None:
@@ -66,8 +66,8 @@ def verify(
 
 
 def moved(known: Coordinates, server: Server) -> Coordinates:
-    """Where a stream goes on at another server. Transactions that wait prepared lie somewhere else
-    there: their places are given up, and the tables are told at their commit."""
+    """Where a stream continues at another server. Prepared transactions lie elsewhere in its log,
+    so their places are dropped. At their commit the tables get an error."""
     return Coordinates(
         server.flavour,
         server.identity,
@@ -81,8 +81,8 @@ def moved(known: Coordinates, server: Server) -> Coordinates:
 
 
 def asked_for(start: Coordinates) -> Coordinates:
-    """Where the server is asked to go on: by GTIDs, if it is to be, or if the offset is larger than
-    the command can say. `source:position-lost` where there are none then."""
+    """The place to request from the server: by GTIDs if the position says so, or if the offset
+    exceeds what the command can hold. `source:position-lost` if there are none in that case."""
     if start.offset > LAST_OFFSET and not start.gtids:
         raise ReplicationError("source:position-lost", reason="it lies beyond 4 GiB of its file")
     if start.by_gtids or start.offset > LAST_OFFSET:
@@ -91,9 +91,9 @@ def asked_for(start: Coordinates) -> Coordinates:
 
 
 def counted(found: Coordinates, after: Position | None) -> Coordinates:
-    """A place that the server told, in the order of the stream that has reached `after`.
-    `source:server-changed` where that stream is still at another server: nobody can say yet what
-    comes before what."""
+    """A place from the server, with the `era` of the stream that has reached `after`.
+    `source:server-changed` if that stream is still at another server: the order of their places is
+    unknown then."""
     if after is None:
         return found
     known = Coordinates.of(after)
@@ -103,8 +103,8 @@ def counted(found: Coordinates, after: Position | None) -> Coordinates:
 
 
 def begun_again(found: Coordinates, lost: Position | None) -> Coordinates:
-    """A place where a stream begins again whose position was lost: behind everything that came
-    before."""
+    """A place where a stream begins again after its position was lost. It is ordered behind every
+    earlier position."""
     return found if lost is None else replace(found, era=Coordinates.of(lost).next_era())
 
 
@@ -116,7 +116,8 @@ def _verify_by_gtids(
     known: Coordinates,
     end: Coordinates,
 ) -> None:
-    """Nothing copied may be missing there, nothing missing here may be purged there."""
+    """No copied transaction may be missing at the server, and the server may have purged none that
+    is not copied."""
     if known.flavour != server.flavour or not known.gtids or not _has_gtids(connection, server):
         raise ReplicationError("source:position-lost", reason="this is another server")
     if not server.is_mariadb:
@@ -125,7 +126,7 @@ def _verify_by_gtids(
     state = str(query(connection, "SELECT @@global.gtid_binlog_state")[0][0] or "")
     if not MariadbGtids(known.gtids).is_in_state(state):
         raise ReplicationError("source:position-lost", reason=LACKS)
-    # What MariaDB has purged it tells only to who asks for the log.
+    # MariaDB tells what it has purged only when the log is requested.
     dump = Dump(
         params, f"{name} looks", "", START_OFFSET, ends=True, gtids=MariadbGtids(known.gtids)
     )
@@ -142,8 +143,8 @@ def _verify_by_gtids(
 
 
 def _verify_own(connection: Connection, params: MysqlParams, name: str, known: Coordinates) -> None:
-    """Of a server that was followed by GTIDs, the file: one that it purged is no loss, one that it
-    has yet to write is."""
+    """Check the file of a server that was followed by GTIDs. A purged file is no loss. A file that
+    the server has yet to write is one."""
     files = _files(connection)
     if known.file in files:
         _verify_stamp(params, name, known)
@@ -194,8 +195,8 @@ def _verify_gtids(
 
 
 def _has_logged(connection: Connection, server: Server, known: Coordinates) -> bool:
-    """Whether what MySQL lacks is still being committed there: it sends a transaction before it
-    counts it."""
+    """Whether the transactions missing in `gtid_executed` are still being committed: MySQL sends a
+    transaction before it counts it."""
     if server.is_mariadb:
         return False
     waiting = [gtid for gtid, _ in held(connection)]
@@ -204,9 +205,9 @@ def _has_logged(connection: Connection, server: Server, known: Coordinates) -> b
 
 
 def file_stamp(params: MysqlParams, name: str, file: str) -> int:
-    """When a binlog file was begun, by its first event. An answer that does not come is no other
-    file: it is asked for again."""
-    # A number that was chosen is in use by the stream.
+    """The time at which a binlog file was begun, from its first event. No answer does not mean
+    another file: it raises `source:connection-lost`, and the file is asked for again."""
+    # The stream itself uses a configured server id.
     other = replace(params, server_id=0)
     dump = Dump(other, f"{name} looks", file, START_OFFSET, ends=True)
     buffer = np.zeros(LOOK_BYTES, np.uint8)

@@ -1,5 +1,5 @@
-"""Small questions beside the stream, on an ordinary connection; never reads the log, and makes
-nothing at the server."""
+"""Status of the log, on an ordinary connection; never reads the log, and creates nothing at the
+server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class LogControl(Closing):
-    """See `connectors.source.LogControl`. Connects when first asked; for one thread."""
+    """See `connectors.source.LogControl`. It connects when first used; for one thread."""
 
     def __init__(self, params: MysqlParams, name: str, after: Position | None = None) -> None:
         self.params = params
@@ -51,12 +51,13 @@ class LogControl(Closing):
             raise translate(err, self.params) from err
 
     def heartbeat(self) -> int:
-        """Where the log ends now. Nothing is written: what was committed before this moment lies
+        """The current end of the log. Writes nothing: everything committed before this call lies
         before that place."""
         return counted(self._ask(_end), self._after).value
 
     def status(self, reached: Position | None = None) -> LogStatus:
-        """The server's clock and its log's end; it keeps its log by time, whatever we have read."""
+        """The server's clock and its log's end. The server keeps its log by time, whatever we have
+        read."""
 
         def look(connection: Connection) -> LogStatus:
             said = query(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]
@@ -74,8 +75,8 @@ class LogControl(Closing):
     def _hours_left(
         self, connection: Connection, reached: Position | None, end: Coordinates, now: float
     ) -> float | None:
-        """For how long the file that is read is kept: a file is removed some time after it was
-        written to for the last time, which was when the next one was begun."""
+        """The hours for which the file being read is still kept. The server removes a file some
+        time after its last write, which was when the next file began."""
         kept = retention_hours(connection)
         if kept is None or reached is None:
             return kept
@@ -96,19 +97,19 @@ class LogControl(Closing):
     def add_tables(
         self, tables: Sequence[TableSchema], wait: SnapshotWait | None = None
     ) -> Sequence[TableSchema]:
-        """The log holds every table; the reader is told by `follow`."""
+        """Does nothing: the log holds every table, and `follow` tells the reader."""
         return ()
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
-        """The log holds every table."""
+        """Does nothing: the log holds every table."""
 
     def drop(self) -> None:
-        """Nothing was made at the server; it has to be reachable all the same, so that nothing is
-        believed gone that is not."""
+        """Nothing was created at the server. It must be reachable all the same, so that a delete
+        never claims success at a server that it did not reach."""
         self._ask(lambda connection: connection.ping())
 
     def drop_statements(self) -> list[str]:
-        """Nothing was made at the server."""
+        """None: nothing was created at the server."""
         return ["-- Nothing to remove: reading the binlog leaves nothing behind."]
 
     def close(self) -> None:
@@ -128,7 +129,7 @@ def _end(connection: Connection) -> Coordinates:
 
 
 def retention_hours(connection: Connection) -> float | None:
-    """For how many hours the server keeps its binlog; None: without limit."""
+    """The hours for which the server keeps its binlog; None: no limit."""
     values: dict[str, Any] = dict(
         query(
             connection,

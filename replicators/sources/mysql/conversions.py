@@ -1,8 +1,9 @@
-"""Whether MODIFY or CHANGE leaves every value as it is: only where that is certain. Pure.
+"""Decides whether MODIFY or CHANGE leaves every value as it is; True only where that is certain.
+Pure.
 
-Rows that a conversion changes are not in the log, so what is not certain is copied afresh. In
-strict mode most conversions that lose something fail, but not all: spaces at the end and decimals
-are cut without an error.
+The log does not hold rows that a conversion changes, so a table is copied afresh where this is not
+certain. In strict mode most lossy conversions fail, but not all: trailing spaces and decimals are
+cut without an error.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ LABEL = re.compile(r"('(?:[^'\\]|''|\\.)*')", re.DOTALL)
 
 
 def keeps_values(old: Column, new: Column, said: str) -> bool:
-    """Whether values of `old` stay what they are as values of `new`, the statement having said that
-    type."""
+    """Whether values of `old` stay the same as values of `new`; `said` is the type in the
+    statement."""
     if said.endswith(NUMBERED):
         said = said.removesuffix(NUMBERED)
         if not old.native.endswith(NUMBERED):
@@ -65,7 +66,7 @@ def _keeps_others(old: Column, new: Column, said: str) -> bool:
 
 
 def _told(native: str) -> str:
-    """Without blanks, in lower case; but not within the labels of an ENUM or a SET, which are
+    """The type without blanks, in lower case. Labels of an ENUM or a SET stay, because they are
     values."""
     parts = LABEL.split(native.removesuffix(NUMBERED))
     return "".join(p if at % 2 else re.sub(r"\s+", "", p.lower()) for at, p in enumerate(parts))
@@ -86,13 +87,13 @@ def _is_unicode(wire: str) -> bool:
 
 
 def _is_any_size(native: str, sizes: Mapping[str, int]) -> bool:
-    """Whether this is `text(9)` or the like, for which the server takes the smallest of these types
-    that has room."""
+    """Whether this is `text(9)` or the like, for which the server chooses the smallest of these
+    types that is large enough."""
     return _word(native) in sizes and "(" in native
 
 
 def _keeps_text(old: str, said: str, is_same_charset: bool) -> bool:
-    """By length: a text in another character set may need more bytes than its type holds."""
+    """Whether the new type is long enough: in another character set a text may need more bytes."""
     before, after = _word(old), _word(said)
     if _is_any_size(old, TEXTS) or _is_any_size(said, TEXTS):
         return False

@@ -1,10 +1,10 @@
-"""Raw segments of binlog events into Arrow tables, column-wise. Pure; knows no server and no
-Django.
+"""Decodes raw segments of binlog events into Arrow tables, column-wise. Pure; knows no server and
+no Django.
 
-A body is repeated [u32 little-endian length][event], each with its header and checksum, of one
-binlog file. The context names the file's number, whether events carry checksums, the open
-transaction's first event, the TABLE_MAPs known before, and the character sets of the collations
-used.
+A body is a sequence of [u32 little-endian length][event]. Each event has its header and checksum,
+and all come from one binlog file. The context holds the file's number, whether events carry
+checksums, the open transaction's first event, the TABLE_MAPs known before, and the character sets
+of the collations used.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from replicators.sources.mysql.values import Images, Layout, ValueFault, measure
 
 
 def decode(head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTable | Poison]:
-    """Decode a raw segment: a `DecodedTable` per table and shape of it, in the selection's order,
-    or one `Poison` for a table that can't be decoded. Implements `LogDecoder`."""
+    """Decode a raw segment. Yields a `DecodedTable` per table and schema of it, in the selection's
+    order, or one `Poison` for a table that can't be decoded. Implements `LogDecoder`."""
     tables = [TableSchema.from_json(t) for t in head["tables"]]
     context = head["context"]
     charsets = {int(n): str(c) for n, c in context.get("charsets", {}).items()}
@@ -70,8 +70,7 @@ def warm() -> None:
     column = {"name": "id", "type": {"type": "Int", "bits": 32}, "native": "int", "wire": "int"}
     table = {"schema": "s", "name": "t", "columns": [column], "key": ["id"]}
     context = {"file": 1, "flavour": "mariadb", "has_checksums": False}
-    # Of bytes it would be read-only, which is another type to numba than what a segment is read
-    # into.
+    # A bytes object would be read-only, which numba takes for another type than that of a segment.
     body = np.frombuffer(bytearray().join(parts), np.uint8)
     list(decode({"context": context, "tables": [table]}, body, 0))
     k.crc32(body, 0, len(body), k.CRC_TABLES)
@@ -116,7 +115,7 @@ def _warm_stream() -> None:
 
 @dataclass(slots=True)
 class Part:
-    """The measured events of one shape."""
+    """The measured events of one schema."""
 
     schema: Schema
     layout: Layout
@@ -149,8 +148,8 @@ def _decode_tables(
 
 
 def _schema_after(index: Index, table: TableSchema, rows: _Rows) -> Iterator[DecodedTable | Poison]:
-    """The shape that a table has after the statement of the segment, though no row of it may ever
-    come."""
+    """The schema that a table has after the segment's statement, even if no row of it ever
+    comes."""
     if index.steps_after is None:
         return
     steps = steps_of(index.steps_after, table.id)
@@ -187,7 +186,7 @@ class _Stopped(Exception):
 
 
 def _measure_table(index: Index, table: TableSchema, counts: np.ndarray) -> list[Part]:
-    """Every shape of a table with its events, and the rows of each in `counts`."""
+    """Every schema of a table with its events; `counts` receives the rows of each event."""
     if table.id in index.faults:
         raise _Stopped(*index.faults[table.id])
     parts = []
@@ -229,7 +228,7 @@ class _Rows:
         self._first = self._before[:-1] + np.searchsorted(self._cuts, starts)
 
     def numbers(self, events: np.ndarray, event: np.ndarray) -> Any:
-        """`_sequence` of rows, whose places among `events` are `event` (ascending)."""
+        """`_sequence` of rows; `event` gives each row's place among `events`, ascending."""
         counts = self.counts[events]
         starts = np.cumsum(counts) - counts
         within = np.arange(len(event)) - starts[event]
@@ -241,18 +240,18 @@ class _Rows:
         return int(self._before[events]) + place + first_sequence(self._segment)
 
     def positions(self, transactions: np.ndarray) -> Any:
-        """Where transactions begin, which is below their end and at or above the end of the one
-        before."""
+        """The positions of transactions' beginnings. Each lies below its transaction's end and at
+        or above the end of the transaction before."""
         return self.index.begins[transactions, k.X_OFFSET] + value_at(self._file, 0)
 
     def place_of(self, transaction: int) -> LogPlace:
-        """Where a transaction without rows is."""
+        """The place of a transaction without rows."""
         one = np.array([transaction])
         at, position = int(self.times(one)[0]), int(self.positions(one)[0])
         return LogPlace(first_sequence(self._segment), at, position)
 
     def times(self, transactions: np.ndarray) -> Any:
-        """When they were committed, in microseconds."""
+        """Commit times in microseconds."""
         return self.index.begins[transactions, k.X_TIME]
 
 
@@ -265,7 +264,7 @@ def _decode_parts(
         yield _with_counts(schema, version, _truncations(schema, cuts, rows))
         return
     decoded = [_decode_part(part, rows, charsets) for part in parts]
-    # A truncation goes to the shape whose rows come before it, else to the first.
+    # A truncation belongs to the schema whose rows come before it, else to the first schema.
     of_part: dict[int, list[int]] = {}
     for cut in cuts:
         sequence = rows.truncation(cut)
@@ -338,8 +337,8 @@ def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
 def _images(
     read: Read, columns: Sequence[Place], before: Sequence[Place], schema: TableSchema
 ) -> tuple[Images, UnsupportedValues | None]:
-    """The rows' images; where some values have no neutral form, those as NULL, and which they are.
-    A table without a key has no such rows: nothing could tell later which row was left out."""
+    """The rows' images. Unsupported values come as NULL, and are listed. A table without a key must
+    have none: later, nothing could identify the row that was left out."""
     try:
         return read(columns, before, frozenset()), None
     except ValueFault as fault:

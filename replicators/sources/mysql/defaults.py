@@ -1,5 +1,5 @@
-"""What rows have in a column that was added, from the statement's own words; ValueError where only
-the server knows. Pure."""
+"""The value of old rows in an added column, from the statement's own words. ValueError if only the
+server knows it. Pure."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def missing_of(column: Column, said: str) -> str | None:  # noqa: C901 - one line for each type
-    """The value as text for `connectors.defaults.value_of`, None for NULL; `said` as `definitions`
-    tells it."""
+    """The value as text for `connectors.defaults.value_of`, None for NULL. `said` is the default as
+    `definitions` gives it."""
     if said == EMPTY:
         return None
     kind, is_text = said[:1], said[:1] == "s"
@@ -48,7 +48,7 @@ def missing_of(column: Column, said: str) -> str | None:  # noqa: C901 - one lin
             return _decimal(text, precision, scale)
         case Float():
             if float(text) and "(" in column.native:
-                raise ValueError(said)  # cut to so many digits
+                raise ValueError(said)  # the server cuts it to so many digits
             return str(float(text))
         case Enum(values=values) if is_text and text in values:
             return text
@@ -64,7 +64,7 @@ def missing_of(column: Column, said: str) -> str | None:  # noqa: C901 - one lin
 
 
 def _implicit(column: Column) -> str:
-    """The default of a column that must have a value and names none."""
+    """The default of a NOT NULL column that names none."""
     match column.type:
         case Int() if column.wire in INTEGER_BITS:
             return "0"

@@ -1,4 +1,4 @@
-"""A column's definition in an ALTER TABLE: its type, and what rows that were there have in it. Runs
+"""Parses a column's definition in an ALTER TABLE: its type, and the value of existing rows. Runs
 nothing."""
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ text."""
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """`type`: its text, small, without what says nothing of values. `default`: `EMPTY`, `IMPLICIT`,
-    a literal, or None where only the server knows. `is_unsafe`: old values may become others
-    although they fit."""
+    """A column's definition. `type`: its text in lower case, without parts that do not affect
+    values. `default`: `EMPTY`, `IMPLICIT`, a literal, or None if only the server knows.
+    `is_unsafe`: old values may change although they fit."""
 
     type: str
     default: str | None
@@ -43,14 +43,14 @@ class Definition:
 
 
 def definition(words: Sequence[Token], mode: int) -> Definition:
-    """What stands behind the column's name, up to the next comma, under that sql_mode."""
+    """Parse the words behind the column's name, up to the next comma, under that sql_mode."""
     kind, at = _type(words)
     rest = _outer(words[at:])
     upper = [w.upper for w in rest]
     is_required = _has(upper, "NOT", "NULL")
     is_made = bool({"GENERATED", "AS", "AUTO_INCREMENT", "SERIAL", "PRIMARY"} & set(upper))
     unsafe = is_required and not mode & STRICT_MODES
-    # Then a CHAR that becomes a VARCHAR gets its spaces.
+    # In this mode a CHAR that becomes a VARCHAR keeps its padding spaces.
     unsafe = unsafe or bool(mode & PAD_CHAR_TO_FULL_LENGTH)
     if "AUTO_INCREMENT" in upper and not mode & NO_AUTO_VALUE_ON_ZERO:
         kind += " auto_increment"
@@ -59,7 +59,7 @@ def definition(words: Sequence[Token], mode: int) -> Definition:
     )
     default = None if is_made or kind.startswith("serial") else _default(rest, upper, is_required)
     if kind.startswith("timestamp") and default == EMPTY and not _says_null(upper):
-        default = None  # by an old setting: the time of the statement
+        default = None  # by an old setting it is the time of the statement
     return Definition(kind, default, unsafe or is_own)
 
 
@@ -82,7 +82,7 @@ def _type(words: Sequence[Token]) -> tuple[str, int]:
 
 
 def _outer(words: Sequence[Token]) -> list[Token]:
-    """The words without what stands in parentheses, of which the first one is left."""
+    """The words outside of parentheses, and each outer opening parenthesis."""
     found, depth = [], 0
     for word in words:
         depth -= word.text == ")"
@@ -118,14 +118,14 @@ def _default(rest: Sequence[Token], upper: Sequence[str], is_required: bool) -> 
 
 
 def _text(behind: Sequence[Token]) -> str | None:
-    """A text without anything that depends on a setting."""
+    """A text literal that depends on no setting."""
     text = behind[0].text[1:-1].replace("''", "'")
     is_joined = len(behind) > 1 and behind[1].text[:1] in "'\""
     return None if is_joined or "\\" in text or not text.isascii() else f"s{text}"
 
 
 def _number(texts: list[str]) -> str | None:
-    """A number without an exponent, which may stand in the word behind the digits or the point."""
+    """A number without an exponent, which may be in the token behind the digits or the point."""
     sign = texts.pop(0) if texts[:1] in (["+"], ["-"]) else ""
     found = texts.pop(0) if texts and texts[0].isdigit() else ""
     if texts[:1] == ["."]:

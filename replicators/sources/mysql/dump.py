@@ -1,5 +1,5 @@
-"""A connection on which a server sends its binlog: the session's settings, the server id, the
-command, and its bytes."""
+"""A connection on which a server sends its binlog: session settings, server id, dump command, and
+the bytes received."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ FIRST_ID, LAST_ID = 1_000_000_000, 4_000_000_000
 
 
 class Dump:
-    """The stream of a binlog from (file, offset) on, or (`gtids`) of all transactions that are not
-    among these. `identity`: the only server that will do, "" for any. For one thread."""
+    """The stream of a binlog from (file, offset) on, or, with `gtids`, of all transactions outside
+    that set. `identity`: the only server accepted, "" for any. For one thread."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Dump:
         self._connection = connection
 
     def receive(self, into: memoryview, seconds: float) -> int:
-        """Bytes into a buffer: how many, 0 where none came in time."""
+        """Receive bytes into a buffer. Returns their number, 0 if none came in time."""
         try:
             self._socket.settimeout(max(0.001, seconds))
             size = int(self._socket.recv_into(into))
@@ -83,13 +83,13 @@ class Dump:
 
 
 def _close(connection: Connection) -> None:
-    """Without a goodbye: the server is in the middle of sending."""
+    """Close without the quit command: the server is in the middle of sending."""
     with contextlib.suppress(Exception):
         connection._force_close()
 
 
 def _pin(connection: Connection, is_mariadb: bool, name: str) -> bool:
-    """Settings of the session that sends: checksums as in the file, heartbeats. Whether events
+    """Set up the sending session: checksums as in the file, heartbeats. Returns whether events
     carry checksums."""
     checksum = str(query(connection, "SELECT @@global.binlog_checksum")[0][0])
     period = int(HEARTBEAT_SECONDS * 1_000_000_000)
@@ -112,8 +112,8 @@ def _uuid(name: str) -> str:
 
 
 def server_id(connection: Connection, params: MysqlParams, name: str) -> int:
-    """The number to read under: the one chosen, or one made from the replicator's name that nobody
-    else uses."""
+    """The server id to read under: the configured one, or one derived from the replicator's name
+    that no other reader uses."""
     own = int(query(connection, "SELECT @@global.server_id")[0][0])
     taken = {own, *_replicas(connection)}
     if params.server_id:
@@ -129,8 +129,8 @@ def server_id(connection: Connection, params: MysqlParams, name: str) -> int:
 
 
 def _replicas(connection: Connection) -> set[int]:
-    """The ids of other readers that told the server about themselves; our own readers tell a host
-    name of ours."""
+    """The ids of other readers registered at the server. Our own readers are left out: they report
+    a host name of ours."""
     for statement in ("SHOW REPLICAS", "SHOW SLAVE HOSTS"):
         try:
             rows = records(connection, statement)
@@ -155,7 +155,8 @@ def _send_place(connection: Connection, number: int, file: str, offset: int, end
 
 
 def _send_gtids(connection: Connection, number: int, gtids: MysqlGtids, ends: bool) -> None:
-    """MySQL leaves out the transactions of the set, wherever they lie in its log."""
+    """Send the dump command. MySQL leaves out the transactions of the set, wherever they are in its
+    log."""
     raw: Any = connection
     known = gtids.encoded()
     flags = THROUGH_GTIDS | int(ends)
@@ -164,8 +165,8 @@ def _send_gtids(connection: Connection, number: int, gtids: MysqlGtids, ends: bo
 
 
 def _pin_gtids(connection: Connection, gtids: Gtids) -> None:
-    """MariaDB goes on after the last one of each domain; strict: one that it does not have is an
-    error."""
+    """MariaDB continues after the last GTID of each domain. Strict mode: a GTID that it does not
+    have is an error."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1, "
@@ -175,7 +176,7 @@ def _pin_gtids(connection: Connection, gtids: Gtids) -> None:
 
 
 def collations(connection: Connection) -> dict[int, str]:
-    """The character set of every collation, by the numbers that the log uses."""
+    """The character set of every collation, by the numbers used in the log."""
     found = {int(i): str(c) for i, c in query(connection, COLLATIONS) if i is not None}
     with contextlib.suppress(pymysql.Error):
         found |= {int(i): str(c) for i, c in query(connection, MARIADB_COLLATIONS)}

@@ -1,5 +1,5 @@
-"""Tables whose rows the log can't tell, by their storage engine or their kind: asked by the checks
-before a deploy and by each copy."""
+"""Finds tables whose rows are not logged, by their storage engine or kind. The checks before a
+deploy and each copy use it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ WHERE (table_schema, table_name) IN ({pairs})"""
 
 
 def kinds(connection: Connection, tables: Iterable[TableId]) -> Mapping[TableId, tuple[str, str]]:
-    """Each table's engine and type, as information_schema names it; those that are not there are
-    left out."""
+    """Each table's engine and type, as information_schema names them. Missing tables are left
+    out."""
     pairs = ", ".join(f"({sql.literal(t.schema)}, {sql.literal(t.name)})" for t in tables)
     found = query(connection, _KINDS.format(pairs=pairs))
     return {TableId(s, n): (str(e or ""), str(kind)) for s, n, e, kind in found}
 
 
 def unlogged_problems(table: TableId, engine: str, kind: str) -> Iterator[Problem]:
-    """Why the table can't be followed: `source:engine-unlogged`, `source:table-versioned`."""
+    """The reasons why the table can't be followed: `source:engine-unlogged`,
+    `source:table-versioned`."""
     if engine.lower() not in ENGINES:
         yield Problem.of(
             "source:engine-unlogged", table=table, engine=engine, quoted=sql.table(table)

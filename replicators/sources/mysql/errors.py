@@ -1,5 +1,5 @@
-"""Turns errors of PyMySQL, of sockets and of the binlog's dump into `ReplicationError`s by a table;
-never lets a driver's text into them."""
+"""Maps errors of PyMySQL, of sockets and of the binlog dump to `ReplicationError`s by a table of
+rules. A driver's text never gets into them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ RULES = (
 
 
 def code_of(err: BaseException) -> str:
-    """The code for a driver's error; `internal:unexpected` where no rule fits."""
+    """The error code for a driver's error; `internal:unexpected` where no rule fits."""
     if isinstance(err, ssl.SSLError):
         return "source:tls"
     if isinstance(err, TimeoutError):
@@ -92,8 +92,8 @@ def translate(
     table: TableId | None = None,
     **facts: object,
 ) -> Exception:
-    """The `ReplicationError` for `err`; raise it `from err`. One that is translated already comes
-    back as it is."""
+    """The `ReplicationError` for `err`; raise it `from err`. An error that is a `ReplicationError`
+    already is returned unchanged."""
     if isinstance(err, ReplicationError):
         return err
     code = code_of(err)

@@ -1,10 +1,10 @@
 """A table's rows as they were at one place of the log, for copies that can't converge (CORRECTNESS
-19): those without a key, and those that keep every change.
+19): those of tables without a key, and those that keep every change.
 
 A Spark task can't share another session's read view. So one session reads the whole table into
-files on this machine, and the tasks read those. MariaDB says for a read view which place of the log
-it belongs to. MySQL does not: there the table is locked for the moment in which the view is opened;
-a lock that is not granted in time is refused, never gone without.
+files on this machine, and the tasks read those files. MariaDB tells the log place of a read view.
+MySQL does not: the table is locked while the view is opened. If the lock is not granted in time,
+the copy is refused; it never continues without the lock.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 
 
 class ExactSnapshot:
-    """One table's read view, opened at once, and its rows in files once they were asked for."""
+    """One table's read view, opened at once. Its rows go into files when they are requested."""
 
     def __init__(self, params: MysqlParams, table: TableSchema) -> None:
         self.params = params
@@ -67,7 +67,7 @@ class ExactSnapshot:
         self._connection = connection
 
     def chunks(self) -> list[Chunk]:
-        """Read the table into files of about 128 MB: a chunk for each. The view is given up."""
+        """Read the table into files of about 128 MB, one chunk per file, then release the view."""
         self._folder = Path(tempfile.mkdtemp(prefix="replicator-view-"))
         text = f"SELECT {select_list(self.table)} FROM {sql.table(self.table.id)}"  # noqa: S608 - all quoted
         text += filtered("", where(self.table))
@@ -84,7 +84,7 @@ class ExactSnapshot:
         ]
 
     def close(self) -> None:
-        """Give up the view and its files; safe to repeat."""
+        """Release the view and delete its files; safe to repeat."""
         if self._connection.open:
             self._connection.close()
         if self._folder is not None:
@@ -120,8 +120,8 @@ def _written(
 
 
 def begin_snapshot(connection: Connection) -> tuple[str, int]:
-    """Begin a view of a MariaDB server; file and offset of the log up to which it holds
-    everything."""
+    """Begin a read view at a MariaDB server. Returns the file and offset of the log up to which it
+    holds everything."""
     query(connection, BEGIN)
     status = dict(query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
     found = {name.lower(): str(value) for name, value in status.items()}
@@ -132,7 +132,7 @@ def begin_snapshot(connection: Connection) -> tuple[str, int]:
 
 
 def _mariadb_place(connection: Connection, server: Server) -> Coordinates:
-    """A view, and the place of the log that the server says it belongs to; no lock is needed."""
+    """Open a read view. Returns its place in the log, which the server tells; no lock is needed."""
     file, offset = begin_snapshot(connection)
     gtids = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", file, offset)[0][0]
     return Coordinates(server.flavour, server.identity, file, offset, str(gtids or ""))
@@ -141,8 +141,8 @@ def _mariadb_place(connection: Connection, server: Server) -> Coordinates:
 def _locked_place(
     connection: Connection, server: Server, params: MysqlParams, table: TableSchema
 ) -> Coordinates:
-    """A view that is opened while nobody can write to the table: whoever did has committed, in the
-    log too."""
+    """Open a read view while nobody can write to the table: every earlier writer has committed,
+    also in the log."""
     with connect(params) as holder:
         query(holder, f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
         try:

@@ -12,7 +12,7 @@ from replicators.sources.mysql.tagged import tagged_gtid
 
 
 class Executed:
-    """A set that grows by the runs of numbers that the compiled loop notes."""
+    """A set of GTIDs. It grows by the runs of numbers that the compiled loop notes."""
 
     def __init__(self, flavour: str, text: str) -> None:
         self._gtids = gtids_of(flavour, text)
@@ -32,8 +32,8 @@ class Executed:
         state[k.P_RUNS] = 0
 
     def of_event(self, event: bytes) -> tuple[int, int]:
-        """The number of the source's text, and the transaction's number, of a GTID event with a tag
-        (without checksum). ValueError where it is damaged."""
+        """For a GTID event with a tag (without checksum): the number of the source's text, and the
+        transaction's number. ValueError if the event is damaged."""
         gtid = tagged_gtid(event)
         return self._sources.setdefault(gtid.source, len(self._sources)), gtid.number
 

@@ -1,4 +1,4 @@
-"""Compressed events made plain, before anything is decoded: MySQL's transaction payloads (zstd) and
+"""Expands compressed events before anything is decoded: MySQL's transaction payloads (zstd), and
 MariaDB's compressed rows and queries (zlib). A body without any is left as it is.
 
 Formats: MySQL, "Transaction_payload_event"; MariaDB, `sql/log_event.cc`, `binlog_buf_compress`.
@@ -36,7 +36,8 @@ class Damaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """Events without any compressed one; rewritten ones carry no checksum, so then none does."""
+    """Events without any compressed one. Rewritten events carry no checksum; if there are any, no
+    event carries one."""
 
     body: np.ndarray
     has_checksums: bool
@@ -44,7 +45,7 @@ class Expanded:
 
 @njit(cache=True, nogil=True)
 def has_compressed(d):  # type: ignore[no-untyped-def]
-    """Whether any event is compressed; damaged frames end the look, they are found later."""
+    """Whether any event is compressed. A damaged frame ends the search; later steps report it."""
     p, end = np.int64(0), np.int64(len(d))
     while end - p >= 23:
         size = (
@@ -61,7 +62,7 @@ def has_compressed(d):  # type: ignore[no-untyped-def]
 
 
 def expand(body: np.ndarray, has_checksums: bool) -> Expanded:
-    """The body with every compressed event made plain; `Damaged` names the first that can't be."""
+    """The body with every compressed event expanded. `Damaged` names the first that can't be."""
     if not has_compressed(body):
         return Expanded(body, has_checksums)
     out = bytearray()
@@ -93,7 +94,7 @@ def _checked(event: bytes) -> bytes:
 
 
 def _resized(event: bytes, kind: int | None = None) -> bytes:
-    """The event with its own length, and type, in its header."""
+    """The event with its header's length, and type if given, corrected."""
     head = bytearray(event[:HEADER])
     head[9:13] = len(event).to_bytes(4, "little")
     if kind is not None:
@@ -124,8 +125,8 @@ def _plain(event: bytes) -> Iterator[bytes]:
 
 
 def _inflated(data: bytes) -> bytes:
-    """MariaDB's form: a byte (0x80 | algorithm << 4 | size of the length), the length (big-endian),
-    zlib's stream."""
+    """Inflate MariaDB's form: a byte (0x80 | algorithm << 4 | size of the length), the length
+    (big-endian), the zlib stream."""
     reader = Reader(data)
     head = reader.number(1)
     size = head & 7
@@ -142,8 +143,8 @@ def _inflated(data: bytes) -> bytes:
 
 
 def _payload(event: bytes) -> Iterator[bytes]:
-    """The events of a transaction payload; they carry no checksum and no position. One at a time is
-    taken out of the compressed stream."""
+    """The events of a transaction payload, decompressed one at a time. They carry no checksum and
+    no position."""
     reader = Reader(event, HEADER)
     fields: dict[int, int] = {}
     while (field := reader.packed()) != END:
@@ -177,7 +178,7 @@ def _stream(data: bytes, kind: int) -> BufferedReader:
 
 
 def _read(stream: BufferedReader, size: int) -> bytes:
-    """So many bytes, fewer at the end."""
+    """Read `size` bytes; fewer at the end."""
     import zstandard
 
     try:

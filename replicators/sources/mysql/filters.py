@@ -1,4 +1,4 @@
-"""Row filters as MySQL's and MariaDB's conditions: values are compared as they are copied, texts
+"""Row filters as MySQL and MariaDB conditions. They compare values as they are copied, and texts
 byte by byte."""
 
 from __future__ import annotations

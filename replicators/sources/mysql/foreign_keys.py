@@ -1,5 +1,5 @@
-"""Foreign keys that a statement makes and by which the server changes rows of their table. Text
-only; the rules of keys that are there already are `cascades`'."""
+"""Finds foreign keys that a statement creates and by which the server changes rows of their table.
+Text only; `cascades` handles existing keys."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ RULES = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"))
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """`constraint`: its name, or its columns in parentheses where the server makes a name; `rule`:
-    `DELETE CASCADE, ON UPDATE SET NULL`; `is_inline`: part of a column's definition."""
+    """A foreign key. `constraint`: its name, or its columns in parentheses if the server chooses
+    the name. `rule`: `DELETE CASCADE, ON UPDATE SET NULL`. `is_inline`: part of a column's
+    definition."""
 
     constraint: str
     rule: str
@@ -27,12 +28,12 @@ class ForeignKey:
 
 
 def unlogged(keys: Iterable[ForeignKey], which: str) -> ForeignKey | None:
-    """The first that changes rows without that being logged."""
+    """The first key that changes rows without logging it."""
     return next((k for k in keys if which == ALL or (which == NAMED and not k.is_inline)), None)
 
 
 def parts(words: Iterable[Token]) -> Iterator[list[Token]]:
-    """What stands between the outer commas."""
+    """The parts between the outer commas."""
     part: list[Token] = []
     depth = 0
     for word in words:
@@ -47,7 +48,7 @@ def parts(words: Iterable[Token]) -> Iterator[list[Token]]:
 
 
 def foreign_keys(words: Sequence[Token]) -> Iterator[ForeignKey]:
-    """Those that change rows, out of the parts of an ALTER TABLE or CREATE TABLE."""
+    """The keys that change rows, from the parts of an ALTER TABLE or CREATE TABLE."""
     for part in parts(words):
         outer, groups = _outer(part)
         upper = [w.upper for w in outer]
@@ -63,7 +64,7 @@ def foreign_keys(words: Sequence[Token]) -> Iterator[ForeignKey]:
 
 
 def _outer(part: Sequence[Token]) -> tuple[list[Token], list[list[Token]]]:
-    """The words outside of parentheses, and what stands in each outer pair of them."""
+    """The words outside of parentheses, and the contents of each outer pair."""
     outer: list[Token] = []
     groups: list[list[Token]] = []
     depth = 0

@@ -1,5 +1,5 @@
-"""The last step of a column of bytes, the same for log and snapshot: characters, UUIDs, addresses,
-JSON, vectors."""
+"""The last step in converting a column of bytes, the same for log and snapshot: characters, UUIDs,
+addresses, JSON, vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_TEXT = "the text is not valid in its character set"
 
 
 class NotText(ValueError):
-    """Bytes that have no place in the column's type; `row` where it is known, else 0."""
+    """Bytes that are invalid for the column's type. `row`: the first such row if known, else 0."""
 
     def __init__(self, reason: str, row: int = 0) -> None:
         super().__init__(reason)
@@ -26,8 +26,8 @@ class NotText(ValueError):
 
 
 def finish(values: pa.Array, column: Column) -> pa.Array:
-    """A binary array in the form that the column's wire word says; NotText where a value can't
-    be."""
+    """A binary array in the form that the column's wire word names. NotText for a value that can't
+    be converted."""
     wire = column.wire
     word, _, charset = wire.partition(":")
     if word in ("bytes", "geometry"):
@@ -80,7 +80,7 @@ def inet6_text(raw: bytes) -> str:
 
 
 def _zeros(groups: list[str], first: int) -> int:
-    """How many zeros follow each other; the servers shorten also a single one."""
+    """How many zero groups follow each other. The servers shorten even a single one."""
     return next((n for n in range(first, 8) if groups[n] != "0"), 8) - first
 
 

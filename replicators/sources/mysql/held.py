@@ -1,4 +1,4 @@
-"""Transactions that MySQL has given a GTID and that nobody sees yet."""
+"""Transactions that have a GTID in MySQL but are not visible yet."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ Held = frozenset[tuple[str, int]]
 
 
 def held(connection: Connection) -> Held:
-    """Transactions that are being committed, in the log or not, and those that began under a GTID,
-    as a replica's do."""
+    """Transactions that are being committed, logged or not, and those that began under a GTID, as a
+    replica's do."""
     return held_in(str(query(connection, "SELECT @@global.gtid_owned")[0][0] or ""))
 
 
 def held_in(text: str) -> Held:
-    """As `gtid_owned` tells them: `uuid:5#19:4#17`, also with tags; sources stand there without
-    anything between them."""
+    """Parse `gtid_owned`: `uuid:5#19:4#17`, also with tags. No separator stands between sources."""
     found = set()
     _, *parts = _SOURCE.split(text)
     for source, rest in zip(parts[::2], parts[1::2], strict=True):

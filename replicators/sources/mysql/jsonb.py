@@ -1,9 +1,9 @@
-"""MySQL's binary JSON as the text that the server prints. Format: MySQL,
+"""Converts MySQL's binary JSON to the text that the server prints. Format: MySQL,
 `sql-common/json_binary.h`.
 
-A document is a byte for its type and a value. Objects and arrays hold a count, their size, and
-entries of fixed size with offsets from their own beginning, in 2 or (large) 4 bytes; small values
-stand in the entries themselves.
+A document is a type byte and a value. Objects and arrays hold a count, their size, and entries of
+fixed size. The entries hold offsets from the object's own beginning, in 2 or (large) 4 bytes; small
+values are stored in the entries themselves.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _slice(data: bytes, start: int, size: int) -> bytes:
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """A length in bytes of 7 bits, and where it ends."""
+    """A length in 7-bit bytes, and the offset behind it."""
     size = 0
     for n in range(5):
         size |= (data[at + n] & 0x7F) << (7 * n)
@@ -132,9 +132,9 @@ def quoted(text: str) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as the server prints it: the shortest digits that give it back; plain where they are
-    not too far from the point (`my_gcvt` in MySQL's `strings/dtoa.cc`), then with `.0` where it
-    would look like an integer."""
+    """A double as the server prints it: the shortest digits that give the same double. Plain
+    notation is used for moderate exponents (`my_gcvt` in MySQL's `strings/dtoa.cc`), with `.0` if
+    the text would look like an integer."""
     sign, rest = ("-", repr(-value)) if repr(value).startswith("-") else ("", repr(value))
     mantissa, _, exponent = rest.partition("e")
     whole, _, tail = mantissa.partition(".")
@@ -193,7 +193,7 @@ def _decimal(data: bytes) -> str:
 
 
 def _groups(raw: bytes, digits: int, *, leads: bool) -> str:
-    """Digits in groups of nine; the incomplete group comes first in the whole part, last in the
+    """Digits in groups of nine. The incomplete group is first in the whole part, last in the
     fraction."""
     sizes = [9] * (digits // 9)
     if digits % 9:
