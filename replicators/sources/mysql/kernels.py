@@ -2,8 +2,8 @@
 buffers.
 
 No Python object per row. `scan` checks every event's frame and checksum, `measure` every length in
-the rows; `fill` then reads the same bytes again. All of it stands in one file although it is long:
-numba notices changes of the file of a cached function only, so that functions in other files could
+the rows; `fill` then reads the same bytes again. The file is long but must stay one: for a cached
+function numba notices only changes of the function's own file, so functions in other files could
 stay compiled in an old form. Formats: MySQL, `libs/mysql/binlog/event/`; values:
 `sql-common/my_time.cc`, `strings/decimal.cc`.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# Codes of how a value looks. Those from TEXT on are characters or bytes of any length.
+# Codes of a value's form. Those from TEXT on are characters or bytes of any length.
 INT1, INT2, INT3, INT4, INT8 = range(5)
 UNSIGNED = 8
 FLOAT, DOUBLE, DECIMAL, YEAR, DATE, DATETIME, TIMESTAMP, BIT = range(16, 24)
@@ -45,11 +45,11 @@ FINE, CORRUPT, PARTIAL, ZERO_DATE, CHECKSUM, NO_MAP, FULL, NO_TRANSACTION, NO_DA
 ) = range(12)
 # Lines of `totals`: characters and NULLs, of after and before images.
 T_CHARS, T_NULLS, T_CHARS_BEFORE, T_NULLS_BEFORE, T_FIELDS = range(5)
-# Fields of an event of rows.
+# Fields of a row event.
 E_AT, E_END, E_KIND, E_MAP, E_TRANSACTION, E_FIELDS = range(6)
 WRITE, UPDATE, DELETE = 1, 2, 3
-# Fields of a transaction: where its first event begins, when it was committed (microseconds; 0: not
-# known).
+# Fields of a transaction: where its first event begins, and its commit time (microseconds; 0:
+# unknown).
 X_OFFSET, X_TIME, X_FIELDS = range(3)
 
 HEADER = 19
@@ -86,7 +86,7 @@ CRC_TABLES = _crc_tables()
 # --- integers ------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
-# Unsigned indexes, so that numba leaves out its test for negative ones and the loads melt into one.
+# Unsigned indexes: numba then omits its test for negative ones, and the loads merge into one.
 
 
 @njit
@@ -183,7 +183,7 @@ def crc32(d, p, end, tables):
 
 @njit
 def rows_kind(t):
-    """WRITE, UPDATE or DELETE for an event of rows, else 0."""
+    """WRITE, UPDATE or DELETE for a row event, else 0."""
     if t == 23 or t == 30:
         return WRITE
     if t == 24 or t == 31:
@@ -195,8 +195,8 @@ def rows_kind(t):
 
 @njit(cache=True, nogil=True)
 def count_events(d):
-    """(events, events of rows, TABLE_MAPs, transactions, others; offset of the first damaged frame
-    or -1)."""
+    """(events, row events, TABLE_MAPs, transactions, others; offset of the first damaged frame or
+    -1)."""
     n, rows, maps, begins, others = 0, 0, 0, 0, 0
     p, end = np.int64(0), np.int64(len(d))
     while p < end:
@@ -223,7 +223,7 @@ def count_events(d):
 
 @njit
 def is_plain_query(d, at, end):
-    """Whether a QUERY event says only BEGIN or COMMIT, as those around rows do."""
+    """Whether a QUERY event is only a BEGIN or COMMIT, as around rows."""
     p = at + HEADER
     if p + 13 > end:
         return False
@@ -252,7 +252,7 @@ def is_same(d, a, b, n):
 
 @njit
 def find(ids, number):
-    """The place of a number in an open hash table: its own, or the empty one (-1) where it
+    """The place of a number in an open hash table: its own, or the empty place (-1) where it
     belongs."""
     mask = len(ids) - 1
     i = ((number * 2654435761) >> 7) & mask
@@ -263,8 +263,8 @@ def find(ids, number):
 
 @njit
 def stepwise(d, p, end):
-    """A whole number whose first byte says by its low bits how many follow (see `tagged`): (value
-    or -1, position after it)."""
+    """A whole number; the low bits of its first byte give the count of bytes that follow (see
+    `tagged`): (value or -1, position after it)."""
     if p >= end:
         return np.int64(-1), p
     first = byte(d, p)
@@ -278,8 +278,8 @@ def stepwise(d, p, end):
 
 @njit
 def tagged_time(d, at, end):
-    """When a transaction with a tagged GTID was committed, in microseconds; -1 where its event does
-    not tell."""
+    """The commit time of a transaction with a tagged GTID, in microseconds; -1 if its event does
+    not hold it."""
     p = at + HEADER
     for _ in range(3):
         _, p = stepwise(d, p, end)
@@ -301,7 +301,7 @@ def tagged_time(d, at, end):
 
 @njit
 def begin_time(d, at, end, t):
-    """When a transaction was committed, in microseconds, by the event that opens it."""
+    """The commit time of a transaction in microseconds, from the event that opens it."""
     if t == TAGGED_EVENT:
         v = tagged_time(d, at, end)
         return v if 0 <= v <= MAX_MICROS else le4(d, at) * 1000000
@@ -315,13 +315,13 @@ def begin_time(d, at, end, t):
 
 @njit(cache=True, nogil=True)
 def scan(d, has_crc, tables, ids, numbers, known, maps, events, begins, others, open_begin):
-    """Index a segment whose frames `count_events` found right: (fault, offset, events of rows,
-    maps, begins, others).
+    """Index a segment whose frames `count_events` found right: (fault, offset, row events, maps,
+    begins, others).
 
-    `ids` and `numbers` are a hash table from table numbers to maps, filled with those known before
-    (`known` of them); `maps` gets the offsets of distinct TABLE_MAPs, `events` and `begins` lines
-    as above, `others` (offset, transaction) of every other event but XID and plain BEGIN and
-    COMMIT. `open_begin`: a transaction is open at the start (line 0).
+    `ids` and `numbers` are a hash table from table numbers to maps, filled with the `known` maps
+    from before. `maps` receives the offsets of distinct TABLE_MAPs, `events` and `begins` lines as
+    above. `others` receives (offset, transaction) of every other event except XID and plain BEGIN
+    and COMMIT. `open_begin`: a transaction is open at the start (line 0).
     """
     n_rows, n_maps, n_others = 0, 0, 0
     n_begins = 1 if open_begin else 0
@@ -415,7 +415,8 @@ def rows_begin(d, events, e, columns):
 
 @njit
 def skip_image(d, p, end, widths, sizes, chars, nulls):
-    """Walk over an image and add its lengths and NULLs: the position after it, or -1."""
+    """Walk over an image; add its lengths and NULLs to the sums. Returns the position after it, or
+    -1."""
     n = len(widths)
     marks = p
     p += (n + 7) >> 3
@@ -443,8 +444,8 @@ def skip_image(d, p, end, widths, sizes, chars, nulls):
 def measure(d, events, mine, widths, sizes, keys, totals, counts):
     """Check the rows of a table's events (`mine` are their numbers) and count them: (fault, event).
 
-    `widths` and `sizes` are the columns' `length_rule`s. `counts` gets the rows of each event,
-    `totals` the sums; a delete's key counts for the after image, where it is stored too.
+    `widths` and `sizes` are the columns' `length_rule`s. `counts` receives the rows of each event,
+    `totals` the sums. A delete's key counts for the after image, because it is stored there too.
     """
     n = len(widths)
     chars = np.zeros(n, np.int64)
@@ -486,7 +487,8 @@ def measure(d, events, mine, widths, sizes, keys, totals, counts):
 
 @njit
 def read_image(d, p, widths, sizes, base, r, sent, at, size):
-    """Note where the values of an image lie, as columns from `base` on: the position after it."""
+    """Note where the values of an image lie, as columns from `base` on. Returns the position after
+    it."""
     n = len(widths)
     marks = p
     p += (n + 7) >> 3
@@ -552,7 +554,7 @@ def civil_from_days(z):
 
 @njit
 def is_date(y, m, day):
-    """Whether the calendar has that day."""
+    """Whether the calendar has that date."""
     if y < 1 or y > 9999 or m < 1 or m > 12 or day < 1:
         return False
     leap = m == 2 and y % 4 == 0 and (y % 100 != 0 or y % 400 == 0)
@@ -566,7 +568,7 @@ def no_date(m, day):
 
 @njit
 def fraction(d, p, digits):
-    """Microseconds of 0 to 3 bytes; -1 where they are none."""
+    """Microseconds stored in 0 to 3 bytes; -1 for invalid ones."""
     if digits == 0:
         return np.int64(0)
     if digits <= 2:
@@ -581,8 +583,8 @@ def fraction(d, p, digits):
 
 @njit
 def read_moment(d, p, code, digits):
-    """(fault, microseconds or days, year, month, day, second of the day, microseconds within it).
-    One without month or day is ZERO_DATE, another that no calendar has is NO_DATE."""
+    """(fault, microseconds or days, year, month, day, second of the day, microseconds within it). A
+    value without month or day is ZERO_DATE; another date that the calendar lacks is NO_DATE."""
     zero = np.int64(0)
     if code == DATE:
         v = le3(d, p)
@@ -623,7 +625,7 @@ def put_digits(v, n, a8, pos):
 
 @njit
 def put_clock(second, micros, digits, a8, pos):
-    """` HH:MM:SS.ffffff` without the blank; hours of at least two digits."""
+    """Write `HH:MM:SS.ffffff`; hours have at least two digits."""
     hours = second // 3600
     pos = put_digits(hours, 3 if hours > 99 else 2, a8, pos)
     a8[pos] = 58
@@ -688,7 +690,8 @@ def mul_add(high, low, m, a):
 
 @njit
 def decimal_group(d, p, n, first, mask):
-    """An unsigned group of `n` bytes; the first byte of the whole number has its top bit turned."""
+    """An unsigned group of `n` bytes. The first byte of the whole number has its top bit
+    inverted."""
     v = np.int64(0)
     for i in range(n):
         b = byte(d, p + i)
@@ -700,7 +703,7 @@ def decimal_group(d, p, n, first, mask):
 
 @njit
 def put_decimal(d, p, precision, scale, a64, at):
-    """A number of at most 38 digits as 128 bits: fault."""
+    """Write a number of at most 38 digits as 128 bits. Returns the fault."""
     whole = precision - scale
     negative = byte(d, p) & 0x80 == 0
     mask = 0xFF if negative else 0
@@ -710,7 +713,7 @@ def put_decimal(d, p, precision, scale, a64, at):
         digits = whole if part == 0 else scale
         full, rest = digits // 9, digits % 9
         for g in range(full + 1):
-            # The incomplete group is the first of the whole part and the last of the fraction.
+            # The incomplete group is first in the whole part and last in the fraction.
             is_rest = g == (0 if part == 0 else full)
             n = rest if is_rest else 9
             if n == 0:
@@ -826,7 +829,7 @@ def put_chars(d, p, n, code, p1, p2, labels, starts, a8, pos):
 
 @njit
 def fill_valid(sent, n, at, a8):
-    """Set the validity bits of a block, whose first row is in byte `at`: its NULLs."""
+    """Set the validity bits of a block from its NULLs; its first row is in byte `at`."""
     nulls = 0
     for first in range(0, n, 8):
         bits = 0
@@ -885,8 +888,8 @@ def fill_int(d, sent, at, n, code, data, a16, a32, a64):
 
 @njit
 def fill_moment(d, sent, at, n, code, digits, valid, data, a8, a32, a64):
-    """Dates and moments; one that is none becomes NULL, or a fault: (fault, row, further NULLs).
-    With MOMENT_ZERO only those without month or day become NULL, with MOMENT_FAIL none."""
+    """Store dates and moments. An invalid one becomes NULL, or a fault: (fault, row, further
+    NULLs). With MOMENT_ZERO only those without month or day become NULL, with MOMENT_FAIL none."""
     plain = code & ~(MOMENT_ZERO | MOMENT_FAIL)
     nulls = 0
     for r in range(n):
@@ -908,7 +911,7 @@ def fill_moment(d, sent, at, n, code, digits, valid, data, a8, a32, a64):
 
 @njit
 def fill_bit(d, sent, at, size, n, width, data, a8, a64):
-    """BIT(1) as a bit, wider ones as 64 bits, BIT(64) as 128: (fault, row)."""
+    """Store BIT(1) as a bit, wider ones as 64 bits, BIT(64) as 128: (fault, row)."""
     for r in range(n):
         if sent[r]:
             v = be(d, at[r], size[r])
@@ -938,7 +941,7 @@ def fill_text(d, sent, at, size, n, offsets, pos, chars, a8, a32):
 
 @njit
 def fill_chars(d, sent, at, size, n, first, slots, s, labels, starts, a8, a32):
-    """Values of any length: (fault, row)."""
+    """Store values of any length: (fault, row)."""
     code, p1, p2, pos = slots[s, S_CODE], slots[s, S_P1], slots[s, S_P2], slots[s, S_POS]
     offsets = slots[s, S_OFFSETS] + first
     if code == TEXT or code == BYTES:
@@ -999,14 +1002,14 @@ def fill_slot(d, sent, at, size, n, first, slots, s, labels, starts, a8, a16, a3
 def fill(d, events, mine, widths, sizes, keys, slots, ops, row_event, struct_valid, labels, starts,
     block,
          a8, a16, a32, a64):  # fmt: skip
-    """Store every value of a measured table: (fault, row, slot); `struct_valid[1]` counts the rows
+    """Store every value of a measured table: (fault, row, slot). `struct_valid[1]` counts the rows
     with `_before`.
 
-    `slots` say where in the arena (seen as 1, 2, 4 and 8 byte integers) each buffer begins,
-    `struct_valid[0]` where the validity of `_before` does (-1: there is none), `struct_valid[2]`
-    whether every update has one. `ops` and `row_event` get a row's operation and the place of its
-    event in `mine`. `labels` and `starts` hold the texts of all ENUMs and SETs. `block`: rows at a
-    time, a multiple of 8.
+    `slots` give the start of each buffer in the arena (seen as 1, 2, 4 and 8 byte integers).
+    `struct_valid[0]` is the start of the validity of `_before` (-1: there is none),
+    `struct_valid[2]` tells whether every update has one. `ops` and `row_event` receive a row's
+    operation and the place of its event in `mine`. `labels` and `starts` hold the texts of all
+    ENUMs and SETs. `block`: rows at a time, a multiple of 8.
     """
     n = len(widths)
     sent = np.zeros((2 * n, block), np.uint8)
@@ -1077,7 +1080,7 @@ def fill(d, events, mine, widths, sizes, keys, slots, ops, row_event, struct_val
 
 # --- the stream: packets into framed events ------------------------------------------------------------------------  # noqa: E501
 
-# What the loop stopped for.
+# Why the loop stopped.
 (IDLE, BLOCK, OPEN, GROW, ROTATE, FORMAT, MAP, QUERY, HEARTBEAT, REFUSED, ENDED, BIG, FLUSH,
     BAD_CHECKSUM,
  BAD_EVENT, SPECIAL) = range(16)  # fmt: skip
@@ -1100,22 +1103,22 @@ QUERY_COMPRESSED_EVENT, PARTIAL_UPDATE_EVENT, EXECUTE_LOAD_EVENT = 165, 39, 18
 IGNORABLE = 0x80
 STANDALONE = 1
 MAX_RUNS = 4096
-# Stands in place of a source's second half: its first is the number of a source that is kept as
-# text.
+# Stands for the second half of a source that is kept as text; the first half is then its number.
 AS_TEXT = np.int64(-1)
 NEVER = np.int64(2**62)
 
 
 @njit
 def forget_open(state):
-    """The open transaction's events leave the buffer."""
+    """Remove the open transaction's events from the buffer."""
     state[P_USED] = state[P_OPEN_AT]
     state[P_MESSAGES] = state[P_OPEN_MESSAGES]
 
 
 @njit
 def note_gtid(state, runs):
-    """The transaction that ends has a GTID: lengthen the last run of numbers, or begin another."""
+    """Note the GTID of the transaction that ends: extend the last run of numbers, or begin
+    another."""
     a, b, number = state[P_SOURCE_A], state[P_SOURCE_B], state[P_NUMBER]
     if number <= 0:
         return
@@ -1130,7 +1133,7 @@ def note_gtid(state, runs):
 
 @njit
 def close_transaction(state, runs):
-    """The last event ended a transaction."""
+    """Account for the end of a transaction at the last event."""
     if not state[P_IS_OPEN]:
         return
     if not state[P_HAS_CONTENT] and not state[P_WAS_SENT]:
@@ -1147,7 +1150,7 @@ def close_transaction(state, runs):
 
 @njit
 def keep(e, at, size, state, out):
-    """Put an event behind the used bytes; there is room."""
+    """Append an event to the used bytes; the buffer has room."""
     p = state[P_USED]
     for i in range(4):
         out[p + i] = (size >> (8 * i)) & 0xFF
@@ -1160,7 +1163,7 @@ def keep(e, at, size, state, out):
 
 @njit
 def begin_transaction(e, at, end, t, state):
-    """Note what a GTID event says."""
+    """Note the contents of a GTID event."""
     state[P_IS_OPEN] = 1
     state[P_BODY_OPEN] = 0
     state[P_OPEN_AT] = state[P_USED]
@@ -1183,21 +1186,21 @@ def begin_transaction(e, at, end, t, state):
 
 @njit
 def begin_alone(e, at, end, t, state):
-    """MariaDB notes an incident outside of any transaction: it is one of its own."""
+    """Begin a transaction for an incident alone: MariaDB logs one outside of any transaction."""
     if t == INCIDENT_EVENT and not state[P_IS_OPEN]:
         begin_transaction(e, at, end, t, state)
 
 
 @njit
 def is_unknown(e, at, t):
-    """Whether this kind of event is later than this reader, and not one that its server calls
-    ignorable: rows may be in it."""
+    """Whether an event's kind is newer than this reader and not marked ignorable by its server: it
+    may hold rows."""
     return (42 < t < 160 or t > 171) and not byte(e, at + 17) & IGNORABLE
 
 
 @njit
 def moved_on(state, log_position, size):
-    """Note where an event ends; False where the log goes backwards."""
+    """Note where an event ends; False if the log goes backwards."""
     low = state[P_OFFSET] & 0xFFFFFFFF
     high = state[P_OFFSET] - low
     if log_position < low:
@@ -1210,15 +1213,15 @@ def moved_on(state, log_position, size):
 
 @njit
 def is_ours(e, at, ids, wanted):
-    """Whether an event of rows belongs to a wanted table."""
+    """Whether a row event belongs to a wanted table."""
     i = find(ids, le6(e, at + HEADER))
     return ids[i] != -1 and wanted[i] == 1
 
 
 @njit(cache=True, nogil=True)
 def take(e, at, size, state, out, runs, ids, wanted, known_at, known_size, known, tables):
-    """Take one event: IDLE, or what has to be done about it (then it is not taken, but where said
-    so).
+    """Take one event. Returns IDLE, or what the caller has to do about it; then the event is not
+    taken, unless noted otherwise.
 
     `ids` is a hash table of the table numbers seen, `wanted` says which are copied, `known` holds
     their TABLE_MAPs.
@@ -1290,7 +1293,8 @@ def take(e, at, size, state, out, runs, ids, wanted, known_at, known_size, known
     if closes:
         close_transaction(state, runs)
     elif not state[P_IS_OPEN]:
-        # Between transactions, as the server's own notes are: a position may lie behind it.
+        # An event between transactions, such as the server's own notes: a position may lie behind
+        # it.
         state[P_CLOSED_OFFSET] = state[P_OFFSET]
     return IDLE
 
@@ -1305,7 +1309,8 @@ def is_same2(a, p, b, q, n):
 
 @njit(cache=True, nogil=True)
 def take_query(e, at, size, state, out, runs, opens, is_content):
-    """Take a QUERY event that was looked at: `opens`: events of the same transaction follow."""
+    """Take a QUERY event that the caller examined. `opens`: events of the same transaction
+    follow."""
     if not state[P_IS_OPEN]:
         return BAD_EVENT
     log_position = le4(e, at + 13)
@@ -1322,7 +1327,7 @@ def take_query(e, at, size, state, out, runs, opens, is_content):
 
 @njit(cache=True, nogil=True)
 def take_tagged(e, at, size, state, out, source, number):
-    """Take a GTID event with a tag that was looked at; `source` is the number of its source's
+    """Take a GTID event with a tag that the caller examined. `source` is the number of its source's
     text."""
     if state[P_IS_OPEN]:
         return BAD_EVENT
@@ -1338,8 +1343,8 @@ def take_tagged(e, at, size, state, out, source, number):
 
 @njit(cache=True, nogil=True)
 def take_prepare(e, at, size, state, out, runs, is_kept):
-    """Take an XA_PREPARE event that was looked at; not kept: the whole transaction leaves the
-    buffer."""
+    """Take an XA_PREPARE event that the caller examined. If it is not kept, the whole transaction
+    leaves the buffer."""
     if not state[P_IS_OPEN]:
         return BAD_EVENT
     log_position = le4(e, at + 13)
@@ -1355,8 +1360,8 @@ def take_prepare(e, at, size, state, out, runs, is_kept):
 
 @njit(cache=True, nogil=True)
 def pump(d, state, out, runs, ids, wanted, known_at, known_size, known, tables):
-    """Take the packets in d[P_READ:P_FILLED] until none is whole, or something has to be done; then
-    P_EVENT_AT and P_EVENT_SIZE say about which event."""
+    """Take the packets in d[P_READ:P_FILLED] until no whole one is left, or the caller has to act;
+    then P_EVENT_AT and P_EVENT_SIZE give the event."""
     while True:
         if state[P_CUT] >= state[P_BLOCK_LIMIT]:
             return BLOCK
@@ -1402,7 +1407,7 @@ ROWS_MORE, ROWS_ENDED, ROWS_REFUSED, ROWS_BIG, ROWS_DAMAGED = range(5)
 
 @njit
 def note_row(d, p, end, fixed, at, size, r):
-    """Note where the values of the row d[p:end] lie; False where it is damaged."""
+    """Note where the values of the row d[p:end] lie; False if it is damaged."""
     columns = len(fixed)
     nulls = p + 1
     q = nulls + (columns + 9) // 8
@@ -1426,9 +1431,9 @@ def note_row(d, p, end, fixed, at, size, r):
 
 @njit(cache=True, nogil=True)
 def split_rows(d, filled, fixed, at, size, r, p):
-    """Note where the values of the whole rows in d[p:filled] lie, from the row `r` on (a size of
-    -1: NULL): (rows noted in all, end of the last, what follows). `fixed`: bytes of each column's
-    values; 0: their length stands before them."""
+    """Note where the values of the whole rows in d[p:filled] lie, from row `r` on; a size of -1
+    means NULL. Returns (rows noted in all, end of the last, what follows). `fixed`: bytes of each
+    column's values; 0: a length stands before each value."""
     while r < at.shape[1]:
         if filled - p < 4:
             return r, p, ROWS_MORE
@@ -1451,13 +1456,13 @@ def split_rows(d, filled, fixed, at, size, r, p):
 
 @njit(cache=True, nogil=True)
 def split_big_row(d, fixed, at, size):
-    """The same for one row that is d, joined of several packets."""
+    """Do the same for one row joined from several packets; the row is d."""
     return note_row(d, 0, len(d), fixed, at, size, 0)
 
 
 @njit(cache=True, nogil=True)
 def gather(d, at, size, rows, data, offsets, valid):
-    """Put a column's values end to end."""
+    """Join a column's values end to end."""
     pos = 0
     for r in range(rows):
         n = size[r]
@@ -1472,7 +1477,7 @@ def gather(d, at, size, rows, data, offsets, valid):
 
 @njit(cache=True, nogil=True)
 def gather_fixed(d, at, size, rows, width, data, valid):
-    """The same for values of `width` bytes each; `data` has room for NULLs too."""
+    """Do the same for values of `width` bytes each; `data` has room for NULLs too."""
     for r in range(rows):
         if size[r] >= 0:
             valid[r >> 3] |= np.uint8(1 << (r & 7))
@@ -1483,9 +1488,9 @@ def gather_fixed(d, at, size, rows, width, data, valid):
 
 @njit(cache=True, nogil=True)
 def gather_moments(d, at, size, rows, days, micros, valid, faults):
-    """The same for dates (days since 1970) and moments (microseconds since then, where `micros` has
-    room): how many there were that the calendar does not have. They are not valid, and `faults`
-    says what they are."""
+    """Do the same for dates (days since 1970) and moments (microseconds since then, if `micros` has
+    room). Returns how many the calendar does not have. They are not valid, and `faults` says
+    why."""
     none = 0
     for r in range(rows):
         n = size[r]

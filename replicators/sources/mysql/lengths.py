@@ -1,9 +1,9 @@
-"""Cuts parts of a table that hold too many bytes, by what the server says of its rows' lengths, not
-by an average.
+"""Cuts parts of a table that hold too many bytes. It measures the rows' lengths at the server,
+because an average does not tell them.
 
-Every part is summed up at the server, for a time that is short beside that of the copy; what is
-left then is judged by the rows at both of its ends. Tables whose rows can't be long are not asked
-about.
+The server sums up every part, within a time that is short compared with the copy. The remaining
+parts are judged by the rows at both of their ends. Tables whose rows can't be long are not
+measured.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LIMITED = re.compile(r"(?:var)?(char|binary)\((\d+)\)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A part and its bytes; `is_exact`: summed up."""
+    """A part and its bytes. `is_exact`: the server summed them up."""
 
     part: Part
     size: int
@@ -43,7 +43,7 @@ class _Measured:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a chunk should hold at most."""
+    """The most that a chunk should hold."""
 
     size: int
     rows: int
@@ -56,8 +56,9 @@ def cut_by_bytes(
     limits: Limits,
     table_bytes: int,
 ) -> list[Part]:
-    """The parts, those with more than a quarter over the limit of bytes cut into several, those
-    that were found small joined; a single row stays whole. `table_bytes`: the server's estimate."""
+    """The parts, cut and joined by bytes. Parts more than a quarter over the limit are cut into
+    several; parts found small are joined; a single row stays whole. `table_bytes`: the server's
+    estimate."""
     most = _most_bytes(table)
     if most is not None and max(p.rows for p in parts) * most <= limits.size * 5 // 4:
         return list(parts)
@@ -67,7 +68,7 @@ def cut_by_bytes(
 
 
 def _most_bytes(table: TableSchema) -> int | None:
-    """How long a row can be; None where there is no limit that matters."""
+    """The greatest length of a row; None if no limit matters."""
     sizes = [_limit_of(c) for c in table.columns]
     return None if None in sizes else sum(s for s in sizes if s is not None)
 
@@ -86,7 +87,7 @@ def _is_long(column: Column) -> bool:
 
 
 class _Cutting:
-    """Measures parts of one table until a moment, and cuts them."""
+    """Measures parts of one table until a deadline, and cuts them."""
 
     def __init__(
         self, connection: Connection, table: TableSchema, limits: Limits, until: float
@@ -99,7 +100,7 @@ class _Cutting:
         self._length = " + ".join([*long, str(NUMBER_BYTES * (len(table.columns) - len(long)))])
 
     def pieces(self, part: Part) -> list[_Measured]:
-        """The part, or what it is cut into."""
+        """The part, or the pieces that it is cut into."""
         found: list[_Measured] = []
         waiting = [part]
         while waiting:
@@ -117,8 +118,8 @@ class _Cutting:
         return summed or self._sampled(part)
 
     def _summed(self, part: Part, seconds: float) -> _Measured | None:
-        """Exactly; None where that takes too long."""
-        # Each server passes over what limits the other's time.
+        """The exact bytes; None if summing them up takes too long."""
+        # Each server ignores the other's time limit.
         limited = f"SET STATEMENT max_statement_time = {seconds:.3f} FOR"
         text = (
             f"/*M! {limited} */ SELECT /*+ MAX_EXECUTION_TIME({math.ceil(1000 * seconds)}) */"  # noqa: S608 - all quoted
@@ -134,7 +135,7 @@ class _Cutting:
         return _Measured(replace(part, rows=int(rows)), int(size or 0), is_exact=True)
 
     def _sampled(self, part: Part) -> _Measured:
-        """By the rows at both ends."""
+        """Estimated bytes, from the rows at both ends."""
         names = [k.name for k in keys_of(self._table)]
         kept = condition(self._table, part)
         rows = [
@@ -147,7 +148,7 @@ class _Cutting:
         return _Measured(part, int(part.rows * average))
 
     def _cut(self, measured: _Measured) -> list[Part]:
-        """Pieces of as many rows each; nothing where it is small enough, or one row."""
+        """Pieces with equally many rows; none if the part is small enough, or one row."""
         part = measured.part
         if measured.size <= self._limits.size * 5 // 4 or part.rows <= 1:
             return []
@@ -164,7 +165,7 @@ class _Cutting:
         return between(ends, rows, part.after, part.upto) if ends else []
 
     def joined(self, pieces: Sequence[_Measured]) -> list[Part]:
-        """Neighbours that are small together become one."""
+        """Join neighbours that are small together."""
         joined: list[_Measured] = []
         for piece in pieces:
             if joined and self._fit(joined[-1], piece):

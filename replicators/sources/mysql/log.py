@@ -39,8 +39,8 @@ MAX_PACKET = 0xFFFFFF
 
 
 class LogReader(Closing):
-    """The binlog's stream; see `connectors.source.LogReader`. For one thread, but `follow` may come
-    from another."""
+    """The binlog's stream; see `connectors.source.LogReader`. For one thread, except `follow`,
+    which another thread may call."""
 
     def __init__(self, params: MysqlParams, name: str) -> None:
         self.params = params
@@ -60,12 +60,12 @@ class LogReader(Closing):
         position: Position | None,
         wait: SnapshotWait | None = None,
     ) -> None:
-        """Nothing has to be made at the server. With a position: verify that the log continues
-        there."""
+        """With a position: verify that the log continues there. Nothing is created at the
+        server."""
         try:
             with connect(self.params) as connection:
                 verify(connection, self.params, self.name, position)
-                # Without a position nothing was compared.
+                # Without a position, no server was compared with it.
                 self._verified = server_of(connection).identity if position else ""
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params) from err
@@ -75,8 +75,8 @@ class LogReader(Closing):
             raise
 
     def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
-        """Open the stream after `position`; at another server by its GTIDs, if `prepare` has looked
-        at them."""
+        """Open the stream after `position`. At another server it continues by GTIDs, if `prepare`
+        has checked them."""
         self._open(Coordinates.of(position), (t.id for t in tables))
 
     def _open(self, start: Coordinates, tables: Iterable[TableId], sought: str = "") -> None:
@@ -105,8 +105,8 @@ class LogReader(Closing):
         self._heard_at = time.monotonic()
 
     def follow(self, tables: Sequence[TableSchema]) -> None:
-        """Carry these tables from now on: what is read from the server after this holds their
-        changes."""
+        """Carry these tables from now on: everything read from the server after this call holds
+        their changes."""
         self._followed = frozenset(t.id for t in tables)
 
     def read(self, *, wait_seconds: float, max_bytes: int) -> LogBlock | None:
@@ -130,7 +130,7 @@ class LogReader(Closing):
                 return None
 
     def _await(self, cutter: BlockCutter, deadline: float) -> bool:
-        """Wait for bytes; False where the time is over."""
+        """Wait for bytes; False once the time is over."""
         now = time.monotonic()
         if cutter.has_closed:
             until = self._began_at + BLOCK_SECONDS
@@ -147,7 +147,7 @@ class LogReader(Closing):
         return True
 
     def _receive(self, cutter: BlockCutter, seconds: float) -> bool:
-        """Bytes behind those that wait; False where none came in time."""
+        """Receive bytes behind those that wait; False if none came in time."""
         state = cutter.state
         read, filled = int(state[k.P_READ]), int(state[k.P_FILLED])
         if read:
@@ -170,7 +170,7 @@ class LogReader(Closing):
         return size > 0
 
     def _pump(self, cutter: BlockCutter) -> None:
-        """Take packets until a block is ready or nothing is left to read."""
+        """Take packets until a block is ready or there is nothing to read."""
         state = cutter.state
         while not cutter.ready:
             todo = k.pump(
@@ -194,7 +194,7 @@ class LogReader(Closing):
                     state[k.P_READ] = at + size
 
     def _big(self, cutter: BlockCutter) -> bool:
-        """An event in several packets; False where they are not all there."""
+        """Take an event in several packets; False if some are still missing."""
         state = cutter.state
         p, filled = int(state[k.P_READ]), int(state[k.P_FILLED])
         parts = []
@@ -223,7 +223,7 @@ class LogReader(Closing):
         return True
 
     def _settle(self, cutter: BlockCutter, todo: int, e: np.ndarray, at: int, size: int) -> bool:
-        """Do what the loop stopped for; whether the event is taken by that."""
+        """Do what the loop stopped for. Returns whether that took the event."""
         has_crc = bool(cutter.state[k.P_HAS_CRC])
         if todo == k.GROW:
             cutter.grow(size)
@@ -263,7 +263,7 @@ class LogReader(Closing):
         cutter.query(e, at, size, said)
 
     def _read_again(self, cutter: BlockCutter, missing: Prepared) -> None:
-        """The messages of a prepared group, from where the server's log still has them."""
+        """Read the messages of a prepared group again, from their place in the server's log."""
         start = replace(
             cutter.at,
             file=missing.file,
@@ -272,7 +272,7 @@ class LogReader(Closing):
             prepared=(),
             by_gtids=False,
         )
-        # A number that was chosen is in use by the stream itself.
+        # The stream itself uses a configured server id.
         params = replace(self.params, server_id=0)
         end = time.monotonic() + SILENT_SECONDS
         try:
@@ -297,10 +297,11 @@ class LogReader(Closing):
         raise translate(error, self.params) from error
 
     def acknowledge(self, position: Position) -> None:
-        """The server keeps its log by time, not by what its readers have: nothing to tell."""
+        """Does nothing: the server keeps its log by time, whatever its readers have read."""
 
     def idle_position(self) -> Position | None:
-        """Where everything before it was returned from `read`."""
+        """The position up to which `read` has returned everything; None if there is no such
+        position."""
         cutter = self._cutter
         if cutter is None or cutter.is_open or cutter.has_closed or cutter.ready:
             return None

@@ -1,9 +1,9 @@
 """Positions in a binlog and sets of GTIDs of both flavours; asks no server.
 
-`Position.ordinal` is the file's number << 35 | the offset in it, with a number of files added that
-grows whenever the log goes on at another server or begins again: so all positions of a stream are
-in order. `Position.detail` says which server and which incarnation of the file that was, and the
-GTIDs up to there.
+`Position.ordinal` is the file's number << 35 | the offset in it. A number of files is added to the
+file's number; it grows whenever the log continues at another server or begins again, so all
+positions of a stream are in order. `Position.detail` holds the server, the incarnation of the file,
+and the GTIDs up to there.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ def file_number(name: str) -> int:
 
 
 def value_at(number: int, offset: int) -> int:
-    """What orders positions."""
+    """The integer by which positions are ordered."""
     return (number << OFFSET_BITS) | offset
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Where in which file; `stamp` is the file's time of making (0: not known), by which a reset
-    log is seen. `prepared`: XID, file and offset of each transaction that was prepared before and
-    waits for its end; `steps`: what statements did to the columns of tables (`steps.TableStep`);
-    `era`: files added to the file's number in `value`; `by_gtids`: the stream goes on after
-    `gtids`, since it came from another server, where transactions may lie in another order; then
-    file and offset only stand beside, and an empty file is one that the server has yet to tell."""
+    """A file of the binlog and an offset in it. `stamp`: the file's creation time (0: unknown),
+    which reveals a reset log. `prepared`: XID, file and offset of each transaction that was
+    prepared before and waits for its end. `steps`: what statements did to tables' columns
+    (`steps.TableStep`). `era`: files added to the file's number in `value`. `by_gtids`: the stream
+    continues after `gtids`, because it came from another server, whose log may have transactions in
+    another order. File and offset are then informative only; an empty file means that the server
+    has yet to tell it."""
 
     flavour: str
     server: str
@@ -57,7 +58,7 @@ class Coordinates:
 
     @property
     def number(self) -> int:
-        """The file's number within the stream, whatever server it was on."""
+        """The file's number within the stream, across servers."""
         return file_number(self.file) + self.era
 
     @property
@@ -65,12 +66,12 @@ class Coordinates:
         return value_at(self.number, self.offset)
 
     def next_era(self) -> int:
-        """The `era` after which every position is higher than any that this server gave: it may
-        have been read some files ahead, so a step of 65,536 files at least."""
+        """An `era` after which every position is higher than any from this server. The server may
+        have been read some files ahead, so the step is at least 65,536 files."""
         return ((self.number >> ERA_BITS) + 2) << ERA_BITS
 
     def position(self) -> Position:
-        """As the engine keeps it."""
+        """The `Position` that the engine keeps."""
         detail: dict[str, Any] = {
             "flavour": self.flavour,
             "server": self.server,
@@ -116,15 +117,15 @@ class MariadbGtids:
             self.add(domain, server, number)
 
     def add(self, domain: int, server: int, number: int) -> None:
-        """A transaction of that domain is complete."""
+        """Add a complete transaction of that domain."""
         self._last[domain] = (server, number)
 
     def is_within(self, other: MariadbGtids) -> bool:
-        """Whether `other` went at least as far in every domain."""
+        """Whether `other` reached at least the same number in every domain."""
         return all(n <= other._last.get(d, (0, -1))[1] for d, (_, n) in self._last.items())
 
     def is_in_state(self, state: str) -> bool:
-        """Whether a server whose `gtid_binlog_state` is `state` (the last of each domain and
+        """Whether a server with the `gtid_binlog_state` `state` (the last GTID of each domain and
         server) has each of these."""
         reached = {(d, s): n for d, s, n in _mariadb_gtids(state)}
         return all(n <= reached.get((d, s), -1) for d, (s, n) in self._last.items())
@@ -155,7 +156,7 @@ class MysqlGtids:
                 self.add(key, int(low), int(high or low))
 
     def add(self, source: str, first: int, last: int) -> None:
-        """Those transactions are complete."""
+        """Add these complete transactions."""
         found = self._ranges.setdefault(source, [])
         if found and found[-1][0] <= first <= found[-1][1] + 1:
             found[-1] = (found[-1][0], max(found[-1][1], last))
@@ -179,7 +180,7 @@ class MysqlGtids:
         )
 
     def without(self, other: MysqlGtids) -> MysqlGtids:
-        """This set but for the GTIDs of `other`."""
+        """This set without the GTIDs of `other`."""
         found = MysqlGtids()
         for source, ranges in self._ranges.items():
             for low, high in ranges:
@@ -193,8 +194,8 @@ class MysqlGtids:
         return found
 
     def encoded(self) -> bytes:
-        """As COM_BINLOG_DUMP_GTID wants it: sources with 16 bytes, a tag where any has one, and
-        ranges without their ends."""
+        """The form for COM_BINLOG_DUMP_GTID: 16 bytes per source, a tag if any source has one, and
+        ranges with exclusive ends."""
         has_tags = any(":" in source for source in self._ranges)
         count = len(self._ranges)
         parts = [struct.pack("<Q", (1 << 56 | count << 8 | 1) if has_tags else count)]
@@ -218,12 +219,12 @@ Gtids = MariadbGtids | MysqlGtids
 
 
 def gtids_of(flavour: str, text: str) -> Gtids:
-    """A set in the flavour's own form."""
+    """Parse a set in the flavour's own form."""
     return MariadbGtids(text) if flavour == MARIADB else MysqlGtids(text)
 
 
 def is_within(flavour: str, part: str, whole: str) -> bool:
-    """Whether the server that has `whole` has everything of `part`."""
+    """Whether the server that has `whole` has all of `part`."""
     if flavour == MARIADB:
         return MariadbGtids(part).is_within(MariadbGtids(whole))
     return MysqlGtids(part).is_within(MysqlGtids(whole))

@@ -1,5 +1,5 @@
-"""MariaDB's compressed columns, whose values the log has in a form of its own: the statement that
-stores one as it was declared."""
+"""MariaDB's compressed columns. The log has their values in a form of its own, so this gives the
+statement that stores a column uncompressed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ COMPRESSED = re.compile(r" ?/\*M?!\d* COMPRESSED(?:=\w+)?\*/", re.IGNORECASE)
 def unpacking(
     connection: Connection, tables: Iterable[TableSchema]
 ) -> dict[tuple[TableId, str], str]:
-    """Of each compressed column, its table altered so that it is none; everything else that was
-    said of it stays."""
+    """For each compressed column, the ALTER TABLE that removes its compression and keeps the rest
+    of its definition."""
     found = {}
     for table in tables:
         names = [c.name for c in table.columns if _is_packed(c.type)]
@@ -31,7 +31,7 @@ def unpacking(
         for name in names:
             line = next((x for x in lines if x.startswith(f"{sql.name(name)} ")), "")
             if line and COMPRESSED.search(line):
-                # What looks alike in a default or a comment stands behind it.
+                # The same word in a default or a comment comes later in the line.
                 declared = COMPRESSED.sub("", line, count=1)
                 statement = f"ALTER TABLE {sql.table(table.id)} MODIFY {declared};"
                 found[table.id, name] = statement
@@ -43,7 +43,7 @@ def _is_packed(kind: object) -> bool:
 
 
 def told(problem: Problem, statements: Mapping[tuple[TableId, str], str]) -> Problem:
-    """The problem with the statement that mends it, where there is one."""
+    """The problem, with the statement that mends it if there is one."""
     table, column = problem.table, problem.column
     if problem.code != "source:column-unsupported" or table is None or column is None:
         return problem

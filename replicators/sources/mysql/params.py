@@ -1,4 +1,5 @@
-"""What a person fills in to reach a MySQL or MariaDB server; no connection is made here."""
+"""Parameters of a MySQL or MariaDB server, as a person fills them in; no connection is made
+here."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Transactions that were prepared (XA) and wait for their COMMIT or ROLLBACK; knows no connection
 (CORRECTNESS 25).
 
-The server logs their rows at PREPARE, under a place in the log where they may still be undone. So a
-prepared group leaves the stream, and comes back at its XA COMMIT. What is kept durably, within each
-position, is where in the server's log the group begins; its bytes are a copy in memory, read again
-from there after a restart or a change of the chosen tables.
+The server logs their rows at PREPARE, at a place in the log where they may still be rolled back. So
+a prepared group leaves the stream, and comes back at its XA COMMIT. Each position durably keeps the
+place in the server's log where the group begins. The group's bytes are only a copy in memory; they
+are read again from that place after a restart or a change of the chosen tables.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PREPARED_XA = 64
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A prepared transaction: the file and offset where its group begins (`LOST`: its rows could
-    not be taken out of the stream, its tables were told), and its messages without the GTID event,
-    where they are at hand."""
+    """A prepared transaction. `file` and `offset`: where its group begins; `LOST` means that its
+    rows could not be taken out of the stream, and its tables got an error. `data`: its messages
+    without the GTID event, if they are in memory."""
 
     xid: str
     file: str
@@ -38,43 +38,43 @@ class Prepared:
     has_checksums: bool = True
 
     def place(self) -> tuple[str, str, int]:
-        """What a position keeps of it."""
+        """The part that a position keeps."""
         return self.xid, self.file, self.offset
 
 
 class PreparedTransactions:
-    """Those that wait, by the server's own spelling of their XID."""
+    """The waiting transactions, by the server's own spelling of their XID."""
 
     def __init__(self, places: Iterable[tuple[str, str, int]] = ()) -> None:
         self._waiting = {xid: Prepared(xid, file, offset) for xid, file, offset in places}
 
     def places(self) -> tuple[tuple[str, str, int], ...]:
-        """For a position."""
+        """Their places, for a position."""
         return tuple(p.place() for p in self._waiting.values())
 
     def add(self, prepared: Prepared) -> None:
-        """One is prepared. Copies past a limit are left out: such a group is read again when it is
-        committed."""
+        """Add a prepared transaction. Copies past a limit are dropped: such a group is read again
+        at its commit."""
         held = sum(len(p.data or b"") for p in self._waiting.values())
         if held + len(prepared.data or b"") > COPIES_BYTES:
             prepared = replace(prepared, data=None)
         self._waiting[prepared.xid] = prepared
 
     def get(self, xid: str) -> Prepared | None:
-        """The one that waits under this XID."""
+        """The transaction that waits under this XID."""
         return self._waiting.get(xid)
 
     def remove(self, xid: str) -> None:
-        """It came to its end."""
+        """Remove a transaction that ended."""
         self._waiting.pop(xid, None)
 
     def forget_copies(self) -> None:
-        """Other tables are followed from now on: the copies lack them."""
+        """Drop the copies: the followed tables change, and the copies lack the new ones."""
         self._waiting = {x: replace(p, data=None) for x, p in self._waiting.items()}
 
 
 def is_one_phase(event: bytes) -> bool:
-    """Whether an XA_PREPARE event (with header, without checksum) is in truth a COMMIT in one
+    """Whether an XA_PREPARE event (with header, without checksum) is in fact a COMMIT in one
     phase."""
     return len(event) > HEADER and event[HEADER] == 1
 
@@ -95,14 +95,14 @@ def xid_of(event: bytes) -> str:
 
 
 def is_prepared_here(event: bytes, is_mariadb: bool) -> bool:
-    """Whether a GTID event (with header) begins a group that ends prepared; MySQL says so by a
+    """Whether a GTID event (with header) begins a group that ends prepared. MySQL tells this by a
     statement only."""
     return is_mariadb and len(event) > HEADER + 12 and bool(event[HEADER + 12] & PREPARED_XA)
 
 
 def open_group(xid: str, file: str, state: np.ndarray, buffer: np.ndarray) -> Prepared:
-    """The open transaction of a stream (`kernels.P_*` in `state`) as it is kept; without content,
-    only its place."""
+    """The stream's open transaction (`kernels.P_*` in `state`) as a `Prepared`. Without content it
+    keeps only its place. It is `LOST` if a part of it was handed out."""
     if state[k.P_WAS_SENT]:
         return Prepared(xid, file, LOST)
     offset, has_checksums = int(state[k.P_CLOSED_OFFSET]), bool(state[k.P_HAS_CRC])
@@ -115,6 +115,5 @@ def open_group(xid: str, file: str, state: np.ndarray, buffer: np.ndarray) -> Pr
 
 
 def same_xid(text: str) -> str:
-    """An XID as statements spell it, without what varies: blanks, case, and words that follow
-    it."""
+    """An XID in one spelling: without blanks, case, and the words that follow it in a statement."""
     return "".join(text.upper().removesuffix("ONE PHASE").split())

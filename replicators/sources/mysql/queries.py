@@ -1,4 +1,4 @@
-"""What QUERY events say: transaction control, DDL, and row changes written as statements. Runs
+"""Parses QUERY events: transaction control, DDL, and row changes logged as statements. Runs
 nothing."""
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`tables`: those it touches. `unlogged`: why their rows changed without being logged, in our
-    words; "" where they did not. `opens`: rows follow in the same transaction, as after CREATE
-    TABLE ... SELECT. `steps`: what an ALTER TABLE does to columns, without a position. `moved`:
-    tables with the names that they get; `gone`: tables that are no more. `keys`: foreign keys by
-    which rows change from then on; `indexes`: those of the first table that are dropped, in lower
-    case."""
+    """What a statement does. `tables`: those it touches. `unlogged`: why their rows changed without
+    being logged, in our words; "" if they did not. `opens`: rows follow in the same transaction, as
+    after CREATE TABLE ... SELECT. `steps`: what an ALTER TABLE does to columns, without a position.
+    `moved`: renamed tables with their new names. `gone`: the tables no longer exist. `keys`:
+    foreign keys by which rows change from then on. `indexes`: those of the first table that are
+    dropped, in lower case."""
 
     kind: Kind
     tables: tuple[TableId, ...] = ()
@@ -71,8 +71,8 @@ class Statement:
 
 
 def query_of(event: bytes, charsets: Mapping[int, str] = NOTHING) -> tuple[str, str, int]:
-    """Database, text and sql_mode of a QUERY event, or of the one that ends a LOAD DATA (with
-    header, without checksum); ValueError where it is damaged. `charsets`: the character set of each
+    """Database, text and sql_mode of a QUERY event, or of the event that ends a LOAD DATA (with
+    header, without checksum). ValueError if it is damaged. `charsets`: the character set of each
     collation."""
     reader = Reader(event, HEADER)
     reader.take(8)
@@ -87,8 +87,8 @@ def query_of(event: bytes, charsets: Mapping[int, str] = NOTHING) -> tuple[str, 
 
 
 def _settings(variables: bytes) -> tuple[int, int]:
-    """The sql_mode and the client's collation among a QUERY event's variables, as far as they are
-    known; 0 for what was not told."""
+    """The sql_mode and the client's collation among a QUERY event's variables, as far as known; 0
+    for one that is absent."""
     reader = Reader(variables)
     mode = 0
     while reader.left:
@@ -107,8 +107,8 @@ def _settings(variables: bytes) -> tuple[int, int]:
 
 
 def _text(raw: bytes, charset: str) -> str:
-    """A statement is logged as the client wrote it, in the client's character set, but in UTF-8
-    where the server wrote it."""
+    """The text of a statement. The server logs it in the client's character set, as the client
+    wrote it; statements that the server writes itself are in UTF-8."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -122,9 +122,9 @@ def _text(raw: bytes, charset: str) -> str:
 def statement_in(
     event: bytes, has_checksums: bool, constants: Mapping[str, object] = NOTHING
 ) -> Statement:
-    """What an event of a statement says, also a compressed one. `constants`: what the server was
-    asked for, as contexts have it: `lowers` (see `statement`) and `charsets` (see `query_of`).
-    ValueError or `Damaged` where it can't be read."""
+    """The statement in an event, which may be compressed. `constants`: server settings, as contexts
+    have them: `lowers` (see `statement`) and `charsets` (see `query_of`). ValueError or `Damaged`
+    if the event can't be read."""
     told = constants.get("charsets")
     charsets = told if isinstance(told, Mapping) else {}
     plain = event[:-4] if has_checksums else event
@@ -135,8 +135,8 @@ def statement_in(
 
 
 def statement(database: str, text: str, mode: int = 0, *, lowers: bool = False) -> Statement:
-    """What a statement does, with `database` as its default one, under that sql_mode. `lowers`: the
-    server keeps the names of tables in lower case, however a statement writes them."""
+    """What a statement does, with `database` as the default and under that sql_mode. `lowers`: the
+    server keeps table names in lower case, however a statement writes them."""
     said = _statement(database, text, mode)
     if not lowers:
         return said
@@ -145,7 +145,7 @@ def statement(database: str, text: str, mode: int = 0, *, lowers: bool = False) 
 
 
 def _lower(table: TableId) -> TableId:
-    """As the servers do it: one character for each."""
+    """The name in lower case as the servers convert it: one character for each."""
     return TableId(*("".join(c.lower()[0] for c in name) for name in (table.schema, table.name)))
 
 
@@ -165,7 +165,7 @@ def _statement(database: str, text: str, mode: int) -> Statement:
     if is_analyzed or first in ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH"):
         return Statement(Kind.ROWS, tuple(_named(words, database)))
     if first == "SELECT":
-        # A function that changed rows, called in a statement: which ones, its name does not say.
+        # A statement called a function that changed rows; its name does not tell which rows.
         return Statement(Kind.ROWS, (ANY,))
     handlers = {
         "TRUNCATE": _truncate,
@@ -181,8 +181,8 @@ def _statement(database: str, text: str, mode: int) -> Statement:
 
 
 def _without_settings(words: list[Token]) -> list[Token]:
-    """The statement behind `SET STATEMENT variable = value, ... FOR`, which MariaDB logs with it,
-    and which may stand there more than once."""
+    """The statement behind `SET STATEMENT variable = value, ... FOR`. MariaDB logs this prefix too,
+    and it may be repeated."""
     while [w.upper for w in words[:2]] == ["SET", "STATEMENT"]:
         depth = at = 0
         while at < len(words) and (depth or words[at].upper != "FOR"):
@@ -212,7 +212,7 @@ def _xa(second: str, text: str) -> Statement:
 
 
 def _named(words: list[Token], database: str) -> Iterator[TableId]:
-    """Every name that could be a table's."""
+    """Every name that may be a table's."""
     for i, word in enumerate(words):
         if word.is_string or not word.name:
             continue
@@ -253,8 +253,9 @@ def _rename(words: list[Token], database: str) -> Statement:
 
 
 def _swap(pairs: list[tuple[TableId, TableId]]) -> str:
-    """Whether this is how an online schema change ends: the table goes to one shadow's name, and
-    comes from another's. It is only called so: what a shadow holds, nobody proves."""
+    """Whether this RENAME is the last step of an online schema change: the table takes one shadow's
+    name, and another shadow takes the table's name. Only the names are checked: they do not prove
+    what a shadow holds."""
     for old, gone in pairs:
         for fresh, new in pairs:
             for started, ended, program in SWAPS:
@@ -265,8 +266,8 @@ def _swap(pairs: list[tuple[TableId, TableId]]) -> str:
 
 
 def _is_shadow(name: str, table: str, ending: str) -> bool:
-    """`_t_gho`, with more underscores or a time where a name was taken, and cut where it was too
-    long."""
+    """Whether this is a shadow's name, such as `_t_gho`. It may have more underscores or a time if
+    a name was taken, and is cut if it was too long."""
     bare = name.lstrip("_")
     return bare != name and bare.endswith(ending) and bare.startswith(table.lstrip("_")[:40])
 
@@ -315,7 +316,7 @@ def _create(words: list[Token], database: str) -> Statement:
         return Statement(Kind.CHANGE, every, "a replacement of its database", gone=True)
     if not rest.skip("TABLE"):
         return Statement(Kind.OTHER)
-    # One that finds the table there is logged too, and changes nothing.
+    # IF NOT EXISTS is logged even if the table exists, and changes nothing then.
     is_certain = not rest.skip("IF", "NOT", "EXISTS")
     table = rest.table(database)
     why = "a replacement of the table" if is_replacing else ""
@@ -349,7 +350,7 @@ def _alter(words: list[Token], database: str, mode: int) -> Statement:
 
 
 def _partners(words: list[Token], database: str) -> Iterator[TableId]:
-    """The tables that an ALTER TABLE exchanges with a partition, or makes into one."""
+    """The tables that an ALTER TABLE exchanges with a partition, or converts to or from one."""
     for action in parts(words):
         rest = Words(action)
         if rest.skip("CONVERT", "TABLE"):

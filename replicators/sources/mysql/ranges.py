@@ -1,4 +1,4 @@
-"""Cuts a table's key into ranges of about as many rows each."""
+"""Cuts a table's key into ranges with about equally many rows."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rows with keys that come after `after`, up to and with `upto` (None: from the first, to
-    the last), and about how many they are."""
+    """The rows with keys after `after`, up to and including `upto` (None: from the first, to the
+    last), and their estimated number."""
 
     rows: int
     after: End | None = None
@@ -40,7 +40,7 @@ class Part:
 
 
 def table_size(connection: Connection, table: TableId) -> Size | None:
-    """Estimates of a table; None where there is none of that name."""
+    """The server's estimates for a table; None if there is no such table."""
     found = query(connection, SIZE, table.schema, table.name)
     if not found:
         return None
@@ -51,7 +51,7 @@ def table_size(connection: Connection, table: TableId) -> Size | None:
 def key_ranges(
     connection: Connection, table: TableSchema, rows: int, rows_per_chunk: int
 ) -> list[Part]:
-    """Parts that cover every key once. `rows`: the server's estimate, which may be old."""
+    """Parts that cover every key once. `rows`: the server's estimate, which may be outdated."""
     if rows <= rows_per_chunk:
         if not key_at(connection, table, Part(rows), rows_per_chunk * 5 // 4):
             return [Part(rows)]
@@ -64,7 +64,8 @@ def key_ranges(
 def _by_halves(
     connection: Connection, table: TableSchema, rows: int, rows_per_chunk: int
 ) -> list[Part]:
-    """Integers: halve the key's range until the server's own estimate of a part is small enough."""
+    """Integer keys: halve the key's range until the server's own estimate of a part is small
+    enough."""
     key, name = sql.name(table.key[0]), sql.table(table.id)
     low, high = query(connection, f"SELECT min({key}) + 0, max({key}) + 0 FROM {name}")[0]  # noqa: S608
     if low is None:
@@ -84,8 +85,8 @@ def _by_halves(
 
 
 def _levelled(parts: list[tuple[int, int, int]], rows: int) -> list[tuple[int, int, int]]:
-    """The parts with estimates that come to `rows` together, where the server's came to more: of a
-    range it often says twice what is there, of the whole table it does not."""
+    """The parts with estimates scaled down so that they sum up to `rows`, if the server's sum was
+    higher. The server often doubles the estimate of a range, but not that of the whole table."""
     total = sum(n for _, _, n in parts)
     if total <= rows:
         return parts
@@ -93,7 +94,7 @@ def _levelled(parts: list[tuple[int, int, int]], rows: int) -> list[tuple[int, i
 
 
 def _joined(parts: list[tuple[int, int, int]], rows_per_chunk: int) -> list[tuple[int, int, int]]:
-    """Neighbours that are small together become one, up to a quarter more than asked."""
+    """Join neighbours that are small together, up to a quarter over the requested size."""
     joined: list[tuple[int, int, int]] = []
     for first, last, rows in parts:
         if joined and joined[-1][2] + rows <= rows_per_chunk * 5 // 4:
@@ -111,10 +112,10 @@ def _estimate(connection: Connection, table: TableSchema, condition: str) -> int
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A column of a key: how it is asked for and compared. The servers sort ENUMs by the places of
-    their labels and SETs by their bits, but compare both with text as text: so an ENUM is compared
-    by its later labels, a SET as a number. What comes as text that is less exact than the value, or
-    as bytes that are compared otherwise, is asked for as a number."""
+    """A column of a key: how a query selects and compares it. The servers sort ENUMs by the
+    positions of their labels and SETs by their bits, but compare both with a text as texts. So an
+    ENUM is compared by its later labels, and a SET as a number. A value whose text is less exact
+    than itself, or whose bytes compare differently, is selected as a number."""
 
     name: str
     labels: tuple[str, ...] = ()
@@ -132,10 +133,10 @@ class _Key:
         return cls(name, labels, name, name)
 
     def after(self, value: Any, *, or_same: bool = False) -> str:
-        """The condition for a value that sorts behind this one."""
+        """The condition for values that sort behind this one."""
         if not self.labels:
             return f"{self.compared} {'>=' if or_same else '>'} {literal(value)}"
-        # What is none of the labels is the empty text, before all of them.
+        # A value outside the labels is the empty text, which sorts before all of them.
         place = self.labels.index(value) if value in self.labels else -1
         later = self.labels[max(0, place + (not or_same)) :]
         same = ("",) if or_same and place < 0 else ()
@@ -144,7 +145,7 @@ class _Key:
 
 
 def _by_walking(connection: Connection, table: TableSchema, rows_per_chunk: int) -> list[Part]:
-    """Other keys: walk along the index and note every so many-th key."""
+    """Other keys: walk along the index and note the key after each such number of rows."""
     ends: list[End] = []
     while True:
         rest = Part(0, ends[-1] if ends else None)
@@ -156,7 +157,7 @@ def _by_walking(connection: Connection, table: TableSchema, rows_per_chunk: int)
 
 
 def key_at(connection: Connection, table: TableSchema, part: Part, number: int) -> End | None:
-    """The key of a part's row, counted from 0 in the key's order; None where it has no such row."""
+    """The key of a part's row, counted from 0 in the key's order; None if there is no such row."""
     keys = keys_of(table)
     asked = ", ".join(k.asked for k in keys)
     names = ", ".join(k.name for k in keys)
@@ -171,7 +172,7 @@ def key_at(connection: Connection, table: TableSchema, part: Part, number: int) 
 def between(
     ends: Sequence[End], rows: Sequence[int], after: End | None = None, upto: End | None = None
 ) -> list[Part]:
-    """Parts up to and with each end, and the one behind the last; their estimates."""
+    """Parts up to each end, and one behind the last end, with their estimates."""
     edges = [after, *ends, upto]
     return [Part(n, edges[i], edges[i + 1]) for i, n in enumerate(rows)]
 
@@ -182,7 +183,7 @@ def keys_of(table: TableSchema) -> list[_Key]:
 
 
 def condition(table: TableSchema, part: Part) -> str:
-    """` WHERE ...` for a part, or nothing."""
+    """` WHERE ...` for a part, or ""."""
     keys, said = keys_of(table), []
     if part.after is not None:
         said.append(_after(keys, part.after))
@@ -192,7 +193,7 @@ def condition(table: TableSchema, part: Part) -> str:
 
 
 def _after(keys: Sequence[_Key], end: End) -> str:
-    """The keys that come after `end`, in a form that the servers find by the index."""
+    """The condition for keys after `end`, in a form for which the servers use the index."""
     first, value = keys[0], end[0]
     if len(keys) == 1:
         return first.after(value)

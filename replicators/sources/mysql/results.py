@@ -1,8 +1,8 @@
-"""Rows of a query in the binary protocol of prepared statements, read in large blocks and cut into
-Arrow columns.
+"""Reads rows of a query in the binary protocol of prepared statements, in large blocks, and cuts
+them into Arrow columns.
 
-Numbers and moments come as the server holds them, so that neither side writes or reads them as
-text; everything else as bytes. Formats: MySQL, `COM_STMT_PREPARE`, `COM_STMT_EXECUTE` and "Binary
+Numbers and moments come as the server holds them, so neither side converts them to or from text.
+Everything else comes as bytes. Formats: MySQL, `COM_STMT_PREPARE`, `COM_STMT_EXECUTE` and "Binary
 Protocol Resultset" of its protocol's pages.
 """
 
@@ -51,15 +51,15 @@ MOMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows: an array for each column, and which of its values are days that the calendar does
-    not have (they are NULL; None where there is no such day)."""
+    """Some rows: an array for each column, and which of its values are dates that the calendar does
+    not have. Those are NULL. None means that there are none."""
 
     arrays: list[pa.Array]
     no_days: list[np.ndarray | None]
 
 
 class ResultRows:
-    """Iterates over blocks of a query's rows. The connection does nothing else meanwhile."""
+    """Iterates over blocks of a query's rows. The connection can do nothing else meanwhile."""
 
     def __init__(self, connection: Connection, query: str) -> None:
         self._connection: Any = connection
@@ -93,7 +93,7 @@ class ResultRows:
                 self._refuse(state)
 
     def _ask(self) -> None:
-        """Prepare the query and execute it; what is left to read is its rows."""
+        """Prepare the query and execute it, up to the point where its rows follow."""
         raw = self._connection
         raw._execute_command(COMMAND.COM_STMT_PREPARE, self._query)
         prepared = raw._read_packet().get_all_data()
@@ -121,7 +121,7 @@ class ResultRows:
         self._filled = len(rest)
 
     def _receive(self) -> None:
-        """More bytes, at least one."""
+        """Receive more bytes, at least one."""
         if self._filled == len(self._input):
             larger = np.zeros(2 * self._filled, np.uint8)
             larger[: self._filled] = self._input
@@ -140,7 +140,7 @@ class ResultRows:
         pymysql.err.raise_mysql_exception(packet)
 
     def _big_row(self) -> Block:
-        """One row in several packets."""
+        """Read one row in several packets."""
         p, parts = 0, []
         while True:
             while self._filled < p + 4:
@@ -161,7 +161,8 @@ class ResultRows:
 
 
 def _type_of(column: FieldDescriptorPacket) -> pa.DataType:
-    """How a column's values come: numbers and moments as they are, everything else as bytes."""
+    """The Arrow type of a column's values as they come: numbers and moments as they are, everything
+    else as bytes."""
     if column.type_code in MOMENTS:
         return MOMENTS[column.type_code]
     found = SIGNED.get(column.type_code, pa.binary())
@@ -169,15 +170,15 @@ def _type_of(column: FieldDescriptorPacket) -> pa.DataType:
 
 
 def _is_long(kind: pa.DataType) -> bool:
-    """Whether the length of a value stands before it."""
+    """Whether a length stands before each value."""
     return pa.types.is_binary(kind) or kind in MOMENTS.values()
 
 
 def _array(
     kind: pa.DataType, data: np.ndarray, at: np.ndarray, size: np.ndarray, rows: int
 ) -> tuple[pa.Array, np.ndarray | None]:
-    """A column's array, and what its values are that the calendar does not have
-    (`kernels.ZERO_DATE`, `NO_DATE`; 0: a day, or NULL)."""
+    """A column's array, and the faults of dates that the calendar does not have
+    (`kernels.ZERO_DATE`, `NO_DATE`; 0: a date, or NULL)."""
     sizes = size[:rows]
     nulls, none = int((sizes < 0).sum()), 0
     valid, faults = np.zeros((rows + 7) // 8, np.uint8), np.zeros(rows, np.uint8)

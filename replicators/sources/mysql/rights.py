@@ -1,5 +1,5 @@
-"""The rights that a user lacks, found by trying what needs them: grants through roles and wildcards
-can't be read off."""
+"""Finds the rights that a user lacks by trying what needs them: grants alone do not show rights
+through roles and wildcards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCKED = 1205
 def missing_rights(
     connection: Connection, server: Server, params: MysqlParams
 ) -> Iterator[Problem]:
-    """REPLICATION CLIENT (in MariaDB: BINLOG MONITOR) and REPLICATION SLAVE."""
+    """The missing ones of REPLICATION CLIENT (in MariaDB: BINLOG MONITOR) and REPLICATION SLAVE."""
     user = f"{sql.literal(params.user)}@'%'"
     try:
         log_end(connection, server)
@@ -39,8 +39,8 @@ def _missing(user: str, right: str) -> Problem:
 
 
 def may_replicate(connection: Connection, server: Server) -> bool:
-    """Whether the user may read the log: asked by a statement that needs the same right and reads
-    nothing of it."""
+    """Whether the user may read the log. It runs a statement that needs the same right but reads no
+    events."""
     is_new = not server.is_mariadb and server.version >= (8, 0, 22)
     words = "SHOW REPLICAS" if is_new else "SHOW BINLOG EVENTS IN '' LIMIT 0"
     if server.is_mariadb:
@@ -55,8 +55,8 @@ def may_replicate(connection: Connection, server: Server) -> bool:
 
 
 def may_see_readers(connection: Connection) -> bool:
-    """Whether the user may list the readers of a MariaDB's log; nothing but the choice of a server
-    id wants it."""
+    """Whether the user may list the readers of a MariaDB's log. Only the choice of a server id
+    needs this."""
     try:
         query(connection, "SHOW SLAVE HOSTS")
     except pymysql.Error as err:
@@ -67,8 +67,8 @@ def may_see_readers(connection: Connection) -> bool:
 
 
 def _grants_replication(connection: Connection) -> bool:
-    """MariaDB asks other rights for everything but the dump itself, so its privileges are looked
-    at, roles included."""
+    """Look at the user's privileges, roles included. In MariaDB only the dump itself needs this
+    right, so no other statement can test it."""
     found = query(
         connection,
         "SELECT count(*) FROM information_schema.user_privileges"
@@ -92,9 +92,9 @@ def unreadable(connection: Connection, tables: Sequence[TableSelection]) -> set[
 
 
 def may_lock(connection: Connection, table: TableId) -> bool:
-    """Whether the user may lock the table against writing, as the copy of one without a key needs
-    it in MySQL. A lock that is granted is given back at once; one that others hold is waited for a
-    second at most."""
+    """Whether the user may lock the table against writing. In MySQL the copy of a table without a
+    key needs this. A granted lock is released at once; a lock held by others is waited for at most
+    one second."""
     query(connection, "SET SESSION lock_wait_timeout = 1")
     try:
         query(connection, f"LOCK TABLES {sql.table(table)} READ")

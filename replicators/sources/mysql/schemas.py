@@ -1,5 +1,5 @@
-"""How the rows of a TABLE_MAP become rows of a chosen table: which columns, of which types. Reads
-no rows."""
+"""Decides how the rows of a TABLE_MAP become rows of a chosen table: which columns, of which types.
+Reads no rows."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class Schema:
     """A table as one TABLE_MAP sends it: `schema` holds the columns decoded, `where` their numbers
     in the rows.
 
-    `code` is set where the table can't be decoded in this shape, with `column` and `reason` where
-    it is one column's fault.
+    `code` is set where the table can't be decoded with this schema; `column` and `reason` are set
+    too where one column is the cause.
     """
 
     schema: TableSchema
@@ -84,7 +84,7 @@ class Schema:
 
     @property
     def facts(self) -> dict[str, str]:
-        """For the error's text."""
+        """Facts for the error's text."""
         if not self.column:
             return {}
         quoted = sql.table(self.schema.source_id)
@@ -102,9 +102,9 @@ def schema_of(
     charsets: Mapping[int, str],
     steps: Sequence[SchemaStep] = (),
 ) -> Schema:
-    """How rows of `found` become rows of `table`: the chosen columns that it has, with its own
-    types. `steps`: what became of the table's columns before; the description of the table may be
-    newer than the rows."""
+    """How rows of `found` become rows of `table`: the chosen columns that it has, with its types.
+    `steps`: earlier changes of the table's columns; the description of the table may be newer than
+    the rows."""
     numbers = {c.name: i for i, c in enumerate(found.columns)}
     past = Past(table.known, steps)
     columns = []
@@ -116,7 +116,7 @@ def schema_of(
         if not isinstance(sent.type, Unsupported):
             columns.append(sent)
         elif column.name in there:
-            # Passed over, its values would be missing without a word.
+            # If this column were skipped, its values would be lost silently.
             strange = column.name
             code, reason = _why(found.columns[numbers[strange]], sent.type.native)
     schema = _told(replace(table, key=_key(table, past, numbers)), columns, past, steps)
@@ -129,15 +129,15 @@ def schema_of(
 
 
 def _why(sent: MapColumn, native: str) -> tuple[str, str]:
-    """Code and reason for a column whose values can't be read as the log has them."""
+    """Code and reason for a column whose values can't be read in the log's form."""
     if sent.kind in (BLOB_COMPRESSED, VARCHAR_COMPRESSED):
         return "source:column-packed", "it is stored COMPRESSED"
     return "source:value-unsupported", f"the log has it in a form that is not known ({native})"
 
 
 def schema_without_rows(table: TableSchema, steps: Sequence[SchemaStep]) -> tuple[TableSchema, str]:
-    """The table as rows would tell it where there are none, and its version: by the copy's shape
-    and these steps, since the description may be newer."""
+    """The table's schema as rows would tell it, and its version, if there are no rows. It comes
+    from the copy's schema and these steps, because the description may be newer."""
     past = Past(table.known, steps)
     numbers = {c.name: n for n, c in enumerate(table.supported)}
     if table.known is not None:
@@ -150,8 +150,8 @@ def schema_without_rows(table: TableSchema, steps: Sequence[SchemaStep]) -> tupl
 
 
 def _unless_said(column: Column, past: Past) -> Column:
-    """The copy's own column where no statement changed its type so far: the description may tell of
-    a later one."""
+    """The copy's own column if no statement changed its type so far: the description may include a
+    later change."""
     known = past.known(column.name)
     if known is None or past.said(column.name):
         return column
@@ -161,7 +161,7 @@ def _unless_said(column: Column, past: Past) -> Column:
 def _told(
     table: TableSchema, columns: Sequence[Column], past: Past, steps: Sequence[SchemaStep]
 ) -> TableSchema:
-    """The table with these columns, what old rows have in them, and the steps."""
+    """The table with these columns, the values of old rows in them, and the steps."""
     upto = max((s.position for s in steps), default=1)
     filled = [past.filled(c) for c in columns]
     told = [SchemaStep(upto, StepKind.UNFILLED, new=c.name) for c, known in filled if not known]
@@ -176,8 +176,8 @@ def _told(
 
 
 def described(table: TableSchema, steps: Sequence[SchemaStep]) -> TableSchema | None:
-    """A description by the catalog as rows of the log would tell it, after these steps; None where
-    the two don't fit, since one of them is newer."""
+    """The catalog's description as rows of the log would tell it after these steps; None if one of
+    the two is newer, so that they do not fit."""
     past = Past(table.known, steps)
     names = {c.name.lower() for c in table.supported}
     there = {name.lower() for _, name, _ in table.layout}
@@ -188,7 +188,7 @@ def described(table: TableSchema, steps: Sequence[SchemaStep]) -> TableSchema | 
 
 
 class Past:
-    """What became of the columns of a copy's shape (None: none is known) up to some rows."""
+    """What happened to the columns of a copy's schema (None: unknown) before some rows."""
 
     def __init__(self, known: TableSchema | None, steps: Sequence[SchemaStep]) -> None:
         columns = known.columns if known is not None else ()
@@ -199,27 +199,27 @@ class Past:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names now, in lower case, of the copy's columns and of those that were added."""
+        """The current names, in lower case, of the copy's columns and of added columns."""
         return frozenset(self._numbering.numbers)
 
     def known(self, name: str) -> Column | None:
-        """The copy's column that has this name now."""
+        """The copy's column with this current name."""
         return self._columns.get(self._number(name))
 
     def said(self, name: str) -> str:
-        """The type that the last statement about this column said; "" where none did."""
+        """The type in the last statement about this column; "" if there was none."""
         number = self._number(name)
         added = self._numbering.added.get(number)
         modified = self._numbering.modified.get(number)
         return modified[-1].text if modified else added.old if added else ""
 
     def name_now(self, column: str) -> str:
-        """The name, in lower case, that a column of the copy has now; "" where it is gone."""
+        """The current name, in lower case, of a column of the copy; "" if it was dropped."""
         old = {c.name: n for n, c in self._columns.items()}.get(column)
         return next((name for name, n in self._numbering.numbers.items() if n == old), "")
 
     def filled(self, column: Column) -> tuple[Column, bool]:
-        """The column with what old rows have in it, and whether that is known."""
+        """The column with the value of old rows in it, and whether that value is known."""
         number = self._number(column.name)
         step = self._numbering.added.get(number)
         if step is None:
@@ -237,10 +237,9 @@ class Past:
 
 
 def _chosen(table: TableSchema, past: Past, numbers: Mapping[str, int]) -> Iterator[Column]:
-    """The columns that rows have and the copy is to have: those that are chosen, and those that the
-    copy has and that got another name, or were dropped, after these rows. The description may be
-    newer than the rows: what the copy knows of a column, or its last statement said, comes
-    first."""
+    """The columns that rows have and the copy needs: the chosen ones, and those of the copy that
+    were renamed or dropped after these rows. The description may be newer than the rows, so what
+    the copy knows of a column, or its last statement, takes precedence."""
     chosen = {c.name: c for c in table.supported if c.name in numbers}
     for name in (*chosen, *(n for n in numbers if n not in chosen)):
         known, said = past.known(name), past.said(name)
@@ -255,7 +254,7 @@ def _chosen(table: TableSchema, past: Past, numbers: Mapping[str, int]) -> Itera
 
 
 def _key(table: TableSchema, past: Past, numbers: Mapping[str, int]) -> tuple[str, ...]:
-    """The key by the names that these rows have."""
+    """The key, by the names that these rows use."""
     if table.known is None or set(table.key) <= set(numbers):
         return table.key
     sent = {name.lower(): name for name in numbers}
@@ -264,7 +263,8 @@ def _key(table: TableSchema, past: Past, numbers: Mapping[str, int]) -> tuple[st
 
 
 def as_sent(column: Column, sent: MapColumn, charsets: Mapping[int, str]) -> Column:
-    """The chosen column with the type that the log has for it; as it is where that is its own."""
+    """The chosen column with the type that the log has for it. If that is its own type, the column
+    is unchanged."""
     zero = column.wire.partition("_")[2] if "_" in column.wire else "null"
     kind, wire = sent_type(sent, charsets, zero if zero in ("text", "fail") else "null")
     if wire == column.wire and kind == column.type:
@@ -275,7 +275,7 @@ def as_sent(column: Column, sent: MapColumn, charsets: Mapping[int, str]) -> Col
 
 
 def _is_same(column: Column, sent: MapColumn, kind: LogicalType, wire: str) -> bool:
-    """Types that look alike in the log: what the catalog says holds."""
+    """Whether the types look alike in the log, so that the catalog's type applies."""
     fixed = {"uuid": 16, "inet6": 16, "inet4": 4}
     if column.wire in fixed:
         return sent.kind == STRING and sent.meta == fixed[column.wire] and wire == "bytes"
@@ -287,8 +287,8 @@ def _is_same(column: Column, sent: MapColumn, kind: LogicalType, wire: str) -> b
 
 
 def sent_type(column: MapColumn, charsets: Mapping[int, str], zero_dates: str) -> Known:
-    """The neutral type and the wire word of a column as the log alone tells them; ValueError where
-    its labels are damaged."""
+    """The neutral type and the wire word of a column from the log alone. ValueError if its labels
+    are damaged."""
     kind, meta = column.kind, column.meta
     if kind in INTEGER_WIRES:
         word = ("u" if column.unsigned else "") + INTEGER_WIRES[kind]
@@ -321,7 +321,7 @@ def sent_type(column: MapColumn, charsets: Mapping[int, str], zero_dates: str) -
         charset = _label_charset(column, charsets)
         if not has_labels(charset):
             return Unsupported(f"labels in {charset}"), ""
-        # A SET's labels are no part of its type, but as damaged ones they end here.
+        # A SET's labels are not part of its type. They are read here so that damaged ones raise.
         texts = label_texts(column, charsets)
         return (Enum(texts), "enum") if kind == ENUM else (String(), "set")
     return simple.get(kind, (Unsupported(f"type {kind}"), ""))

@@ -1,4 +1,4 @@
-"""The events of a raw segment, indexed: rows by shape, transactions, truncations, and what makes
+"""Indexes the events of a raw segment: rows by schema, transactions, truncations, and what makes
 rows unsure. Pure."""
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Truncation:
 
 @dataclass(slots=True)
 class Index:
-    """The events of a segment: lines of rows (`kernels.E_*`) in the log's order and their shapes,
-    lines of transactions, truncations, and what stops a table: (offset, code, facts); `changed`:
-    the number of the transaction that changed a table in a way that its log does not show;
-    `carried`: the tables that the transaction at the start, number 0, may have rows of in segments
-    before; `steps`: what statements did to columns before this segment, `steps_after` (None: the
-    same) with the one that it consists of."""
+    """The events of a segment: lines of row events (`kernels.E_*`) in the log's order with their
+    schemas, lines of transactions, truncations, and faults. A fault stops a table: (offset, code,
+    facts). `changed`: the number of the transaction that changed a table in a way that the log does
+    not show. `carried`: the tables that may have rows of the transaction open at the start (number
+    0) in earlier segments. `steps`: what statements did to columns before this segment.
+    `steps_after` (None: the same) adds the step of the statement that is the segment."""
 
     body: np.ndarray
     events: np.ndarray
@@ -75,7 +75,7 @@ def index_segment(
     count, row_count, map_count, begin_count, other_count, damage = k.count_events(data)
     if damage >= 0:
         raise Damaged(damage)
-    # A numpy bool would be compiled for again.
+    # numba would compile again for a numpy bool.
     has_crc = bool(has_crc)
     flavour = str(context["flavour"])
     old = [_parse(base64.b64decode(m), flavour, 0) for m in context.get("maps", {}).values()]
@@ -193,9 +193,9 @@ def _look_at_others(
     *,
     lowers: bool,
 ) -> None:
-    """Truncations become events of their own; what makes rows unsure stops their tables.
-    `cascades`: which foreign keys change rows without a trace; `table_of`: by the numbers of the
-    log; `lowers`: whether statements' names of tables are to be in lower case."""
+    """Make truncations into events of their own; stop the tables whose rows are unsure. `cascades`:
+    which foreign keys change rows without logging it. `table_of`: tables by the log's numbers.
+    `lowers`: whether table names in statements are converted to lower case."""
     truncations: list[Truncation] = []
     for at, transaction in others.tolist():
         event = _event(index.body, at, has_crc)
@@ -218,7 +218,7 @@ def _look_at_others(
 
 
 def _of_all(kind: int) -> tuple[str, dict[str, str]] | None:
-    """What an event of this kind means for every table; see `kernels.is_unknown`."""
+    """The fault that an event of this kind is for every table; see `kernels.is_unknown`."""
     if kind == INCIDENT:
         return "source:log-incident", {}
     if 42 < kind < 160 or kind > 171:
@@ -251,8 +251,8 @@ def _look_at_query(
     elif (
         said.kind is Kind.XA_COMMIT and not (index.events[:, k.E_TRANSACTION] == transaction).any()
     ):
-        # It was prepared before anything was read, or too long ago: nobody knows which rows it
-        # brings.
+        # It was prepared before the stream began, or too long ago: nobody knows which rows it
+        # commits.
         for table in tables:
             index.faults.setdefault(table, (at, "source:transaction-unsure", {}))
     elif said.kind in (Kind.ROLLBACK, Kind.ROLLBACK_TO):
@@ -261,8 +261,8 @@ def _look_at_query(
 
 
 def _judged(said: Statement, tables: Sequence[TableSchema]) -> Statement:
-    """With a reason to doubt rows where the index goes by which they are known: it may be there
-    again before anybody looks."""
+    """The statement, with a reason to doubt rows if it drops the index that identifies them. A
+    later look could miss this, because the index may exist again by then."""
     schemas = [s for t in tables for s in (t, t.known) if s is not None]
     if said.unlogged or {s.key_index.lower() for s in schemas}.isdisjoint(said.indexes):
         return said
@@ -270,8 +270,8 @@ def _judged(said: Statement, tables: Sequence[TableSchema]) -> Statement:
 
 
 def _change(said: Statement, key: ForeignKey | None, table: TableId) -> tuple[str, dict[str, str]]:
-    """Code and facts for a table that a statement touches: gone, gone under another name, with rows
-    that nobody saw, or with a key that brings more of these."""
+    """Code and facts for a table that a statement touches. The table was dropped, was renamed, has
+    rows changed without a log, or has a foreign key that causes such changes."""
     now = dict(said.moved).get(table)
     if said.gone:
         return "source:table-missing", {}
@@ -283,7 +283,7 @@ def _change(said: Statement, key: ForeignKey | None, table: TableId) -> tuple[st
 
 
 def _stop_tables_of(index: Index, transaction: int, at: int, code: str) -> None:
-    """Rows of a transaction that was not simply committed: their tables can't be kept exact."""
+    """Stop the tables of a transaction that was not simply committed: they can't be kept exact."""
     mine = index.events[:, k.E_TRANSACTION] == transaction
     numbers = set(index.schema_of_event[mine].tolist()) - {NOT_SELECTED}
     tables = {index.schemas[n].schema.id for n in numbers}

@@ -1,5 +1,5 @@
-"""What an administrator does at a MySQL or MariaDB server before it can be followed. Text only; no
-connection is made here."""
+"""What an administrator does at a MySQL or MariaDB server before it can be followed. Text only;
+makes no connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     """The steps, with the names that are filled in so far; never with a password."""
     user = f"{sql.literal(str(values.get('user') or 'replicator'))}@'%'"
     database = sql.name(str(values.get("database") or "my_database"))
-    plain = database.replace("`", "")  # within a sentence, where backticks mark what is code
+    plain = database.replace("`", "")  # in the sentence backticks mark code
     return (
         SetupStep(
             "Let the log hold whole rows with their columns' names",

@@ -1,6 +1,6 @@
-"""Snapshots that converge: the log's position first, then chunks by key range, each as it is when
-it is read (CORRECTNESS 19). The replay of the log from the position on makes every row the same as
-at the source.
+"""Snapshots that converge (CORRECTNESS 19). First comes the log's position, then chunks by key
+range, each with the rows of the moment in which it is read. Replaying the log from that position
+makes every row the same as at the source.
 
 No lock is taken and no transaction held open. Tables without a key can't converge: see `exact`.
 """
@@ -38,9 +38,9 @@ CHUNK_BYTES = 128 << 20
 
 
 class SnapshotSession(Closing):
-    """Knows the position that chunks are read after, and the server they are read from. For most
-    tables nothing is held at the server, so it never goes away. `after`: the position that the
-    stream has reached; `lost`: one that it lost before it began again; `wait`: as in
+    """Knows the position that chunks are read after, and their server. For most tables nothing is
+    held at the server, so the session never expires. `after`: the position that the stream has
+    reached. `lost`: a position that it lost before it began again. `wait`: as in
     `connectors.source.SnapshotOpener`."""
 
     def __init__(
@@ -73,8 +73,9 @@ class SnapshotSession(Closing):
         self.point = SnapshotPoint(end.server, replace(end, stamp=stamp).position())
 
     def point_of(self, table: TableSchema, *, is_exact: bool) -> SnapshotPoint:
-        """The place that the table's chunks belong to: for one without a key, or where it is asked
-        for, of a view of its own that is opened now; otherwise the session's."""
+        """The place in the log that the table's chunks belong to: normally the session's. A table
+        without a key, or one for which `is_exact` is set, gets a read view of its own, opened
+        now."""
         if table.key and not is_exact:
             return self.point
         self._forget(table.id)
@@ -90,14 +91,14 @@ class SnapshotSession(Closing):
             view.close()
 
     def is_alive(self) -> bool:
-        """Always: chunks can be read as long as the server answers."""
+        """Always true: chunks can be read as long as the server answers."""
         return True
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
-        """Ranges of the key, cut so that each holds about `rows_per_chunk` rows, and not much more
-        than `CHUNK_BYTES`; of a table with a view of its own, files that hold it. `source:cascade`,
-        `source:table-versioned` or `source:engine-unlogged` where a copy would drift from its first
-        moment on."""
+        """Ranges of the key, each with about `rows_per_chunk` rows and not much more than
+        `CHUNK_BYTES`. A table with a read view of its own gives the files that hold it. Raises
+        `source:cascade`, `source:table-versioned` or `source:engine-unlogged` if a copy would drift
+        from the start."""
         if not (table.key or table.id in self._exact):
             raise ReplicationError("source:key-needed", table=table.id)
         try:
@@ -111,7 +112,7 @@ class SnapshotSession(Closing):
         return self._exact[table.id].chunks()
 
     def close(self) -> None:
-        """End views of single tables, with their files; nothing else is held."""
+        """Release read views of single tables, with their files; nothing else is held."""
         for table in list(self._exact):
             self._forget(table)
 
@@ -133,8 +134,8 @@ def _plan(connection: Connection, table: TableSchema, rows_per_chunk: int) -> li
 
 
 def _refuse_unlogged(connection: Connection, table: TableId) -> None:
-    """As a deploy does. It is asked once the copy's place in the log is known: what comes later is
-    told by the log."""
+    """Refuse such a table, as a deploy does. This runs once the copy's place in the log is known:
+    the log tells later changes."""
     for engine, kind in kinds(connection, [table]).values():
         for problem in unlogged_problems(table, engine, kind):
             raise ReplicationError(problem.code, table=table, **dict(problem.facts))
@@ -145,7 +146,8 @@ def _refuse_unlogged(connection: Connection, table: TableId) -> None:
 
 
 def _same_server(connection: Connection, identity: str) -> None:
-    """A copy is of one server: another may lack what its other chunks show."""
+    """Raise if the server changed: a copy comes from one server, because another may lack rows of
+    its earlier chunks."""
     if identity and server_of(connection).identity != identity:
         raise ReplicationError("source:server-changed")
 
@@ -159,9 +161,9 @@ class ChunkReader:
         self.token = token
 
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
-        """Batches of about 16 MB with `schema.arrow_schema()`; those with values that have no
-        neutral form have `FAULT_FIELDS` too. `source:value-unsupported` for a key's,
-        `source:table-altered` where the table has other columns by now."""
+        """Batches of about 16 MB with `schema.arrow_schema()`; a batch with unsupported values has
+        `FAULT_FIELDS` too. Raises `source:value-unsupported` for such a value in a key, and
+        `source:table-altered` if the table's columns have changed."""
         if chunk.spec.startswith(SCHEME):
             yield from read_file(chunk.spec)
             return
@@ -174,8 +176,8 @@ class ChunkReader:
             raise translate(err, self.params, table=schema.id) from err
 
     def _batch(self, block: Block, schema: TableSchema) -> pa.RecordBatch:
-        """A value that does not fit may be one of a column that was converted since: then it is not
-        the value's fault."""
+        """The block as a batch. An unsupported value may come from a column that was converted
+        since; then the error is `source:table-altered`."""
         try:
             batch = to_batch(block, schema, marks=True)
         except ReplicationError:
@@ -194,5 +196,5 @@ class ChunkReader:
 
 
 def _declared(table: TableSchema) -> set[Column]:
-    """The columns as the catalog tells them."""
+    """The columns as the catalog describes them."""
     return {replace(c, ordinal=0, missing=None) for c in table.columns}

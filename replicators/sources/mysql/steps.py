@@ -1,5 +1,5 @@
-"""What the log told of tables' columns, kept with its position: bounded, and by table. The text of
-an addition is what old rows have (`definitions`)."""
+"""Steps of tables' columns from the log, kept with its position. Their number is limited, in all
+and per table. The text of an added column is its value in old rows (`definitions`)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class TableStep:
 def with_statement(
     known: tuple[TableStep, ...], said: Statement, position: int
 ) -> tuple[TableStep, ...]:
-    """The steps after a statement that ends at `position`. Of too many, the oldest become one that
-    nobody can follow."""
+    """The steps after a statement that ends at `position`. If there are too many, a table's steps
+    become one that can't be followed."""
     if not said.steps:
         return known
     table = said.tables[0]
@@ -59,5 +59,5 @@ def _forgotten(steps: tuple[TableStep, ...], table: TableId) -> tuple[TableStep,
 
 
 def steps_of(steps: Iterable[TableStep], table: TableId) -> tuple[SchemaStep, ...]:
-    """Those of one table."""
+    """The steps of one table."""
     return tuple(s.step for s in steps if s.table == table)

@@ -1,4 +1,4 @@
-"""TABLE_MAP events with full metadata: parsed, and matched with the tables chosen. Reads no rows.
+"""Parses TABLE_MAP events with full metadata. Reads no rows.
 
 Event formats: MySQL's `libs/mysql/binlog/event/rows_event.h`, "Table_map_event"; MariaDB writes the
 same optional fields.
@@ -45,7 +45,7 @@ INTEGER_WIRES = {TINY: "tiny", SHORT: "small", INT24: "medium", LONG: "int", LON
 
 @dataclass(frozen=True, slots=True)
 class MapColumn:
-    """A column of a TABLE_MAP: `kind` is its real type (an ENUM's, not STRING), `meta` its two
+    """A column of a TABLE_MAP. `kind` is its real type (an ENUM's, not STRING), `meta` its two
     bytes of metadata."""
 
     kind: int
@@ -67,8 +67,8 @@ class TableMap:
 
 
 def maps_in_use(maps: Mapping[int, bytes], body: bytes) -> list[bytes]:
-    """Of TABLE_MAP events by number, in the order in which they came, those that rows may still
-    need: the last one of each table, and those of the rows in `body` (framed events)."""
+    """The TABLE_MAP events that rows may still need, by number and in the order in which they came:
+    the last one of each table, and those of the rows in `body` (framed events)."""
     needed = set({table_name(event)[1]: number for number, event in maps.items()}.values())
     at = 0
     while at < len(body):
@@ -79,7 +79,7 @@ def maps_in_use(maps: Mapping[int, bytes], body: bytes) -> list[bytes]:
 
 
 class Reader:
-    """Takes fields off bytes; ValueError past their end."""
+    """Reads fields from bytes one by one; ValueError past their end."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data
@@ -161,7 +161,8 @@ def _with_meta(kinds: list[int], meta: Reader) -> list[MapColumn]:
 
 
 def _string(first: int, second: int) -> tuple[int, int]:
-    """STRING stands for CHAR, ENUM and SET; CHAR hides two bits of its length in the type."""
+    """The real type behind STRING, which stands for CHAR, ENUM and SET. CHAR hides two bits of its
+    length in the type."""
     if first in (ENUM, SET):
         return first, second
     if first & 0x30 != 0x30:
@@ -174,7 +175,7 @@ def _with_fields(
 ) -> tuple[MapColumn, ...]:
     found = list(columns)
     _signs(found, fields)
-    # MariaDB tells the character set of geometries too.
+    # MariaDB also tells the character set of geometries.
     characters = CHARACTERS | {GEOMETRY} if flavour == MARIADB else CHARACTERS
     _collations(found, fields, characters, DEFAULT_CHARSET, COLUMN_CHARSET)
     _collations(found, fields, frozenset({ENUM, SET}), LABEL_DEFAULT_CHARSET, LABEL_CHARSET)
@@ -193,7 +194,7 @@ def _with_fields(
 
 
 def _signs(columns: list[MapColumn], fields: Mapping[int, bytes]) -> None:
-    """One bit a number."""
+    """Set the signs of numeric columns: one bit each."""
     bits = fields.get(SIGNEDNESS, b"")
     for n, i in enumerate(i for i, c in enumerate(columns) if c.kind in NUMERIC):
         if n >> 3 < len(bits) and bits[n >> 3] & (0x80 >> (n & 7)):
@@ -224,8 +225,8 @@ def _collations(
 
 
 def length_rule(column: MapColumn) -> tuple[int, int]:
-    """How long a value is in a row: (0, bytes), or (size of the length before it, 0); ValueError
-    for unknown types."""
+    """The length of a column's values in a row: (0, bytes), or (size of the length before each
+    value, 0). ValueError for unknown types."""
     kind, meta = column.kind, column.meta
     if kind in FIXED_BYTES:
         return 0, FIXED_BYTES[kind]

@@ -1,6 +1,6 @@
-"""GTIDs with a tag (MySQL 8.3 and newer), which come in an event of their own, in MySQL's
-`mysql::serialization` form: numbered fields of whole numbers whose first byte says by its low bits
-how many bytes follow."""
+"""GTIDs with a tag (MySQL 8.3 and newer). They come in an event of their own, in MySQL's
+`mysql::serialization` form. It has numbered fields of whole numbers; the low bits of a number's
+first byte give the count of bytes that follow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TaggedGtid:
 
 
 def tagged_gtid(event: bytes) -> TaggedGtid:
-    """What a GTID_TAGGED_LOG event (with header, without checksum) says; ValueError where it is
+    """Parse a GTID_TAGGED_LOG event (with header, without checksum). ValueError if it is
     damaged."""
     reader = Reader(event, HEADER)
     for _ in ("version", "size", "last field that may not be passed over"):
@@ -47,7 +47,7 @@ def tagged_gtid(event: bytes) -> TaggedGtid:
 
 
 def _number(reader: Reader) -> int:
-    """An unsigned number; one with a sign has it in its lowest bit."""
+    """An unsigned number. A signed one has its sign in the lowest bit."""
     first = reader.number(1)
     more = 0
     while more < 8 and first >> more & 1:

@@ -47,7 +47,7 @@ Known = tuple[LogicalType, str]
 @dataclass(frozen=True, slots=True)
 class NativeType:
     """A column as information_schema.columns describes it; `full` is COLUMN_TYPE. `is_json`:
-    MariaDB checks that it is."""
+    MariaDB checks that the text is JSON."""
 
     name: str
     full: str
@@ -60,11 +60,11 @@ class NativeType:
 
 
 def column_type(native: NativeType, zero_dates: str = "null") -> Known:
-    """The neutral type and the wire word; `Unsupported` and "" where not known."""
+    """The neutral type and the wire word; `Unsupported` and "" for an unknown type."""
     if "compressed" in native.full.lower().split("/*")[-1] and "/*" in native.full:
         return Unsupported(native.full), ""
     if "mariadb-5.3" in native.full.lower():
-        # A table that is older than MariaDB 10.1: the log does not tell how long such values are.
+        # The table is older than MariaDB 10.1: the log does not tell the length of its values.
         return Unsupported(native.full), ""
     if native.name in MOMENTS:
         return moment(native.name, native.seconds_digits or 0, zero_dates)
@@ -77,7 +77,7 @@ def column_type(native: NativeType, zero_dates: str = "null") -> Known:
 
 
 def moment(name: str, digits: int, zero_dates: str) -> Known:
-    """A date or a moment; what becomes of zero dates is a part of the wire."""
+    """A date or a moment. The wire word includes the rule for zero dates."""
     wire = name + ZERO_DATES[zero_dates]
     if zero_dates == "text":
         return String(), wire
@@ -101,7 +101,7 @@ def bit(width: int) -> Known:
 
 
 def text(charset: str | None, length: int | None = None) -> Known:
-    """Characters; bytes where there is no character set."""
+    """Characters; bytes if there is no character set."""
     if charset is None or charset == "binary":
         return Bytes(), "bytes"
     if not is_known(charset):

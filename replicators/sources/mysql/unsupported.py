@@ -1,6 +1,5 @@
-"""Reads rows of which some hold values that the neutral types can't carry: those values become
-NULL, and it is told which they are and why. Slower than `values` and `columns`; used only where
-these found such a value."""
+"""Reads rows that hold unsupported values: those values become NULL, and are listed with their
+reasons. Slower than `values` and `columns`; used only after these found such a value."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ Place = tuple[Column, int]
 
 
 class Read(Protocol):
-    """`values.read_images` of known events: after and before image, and the columns that are left
-    as bytes."""
+    """`values.read_images` of known events, given the after and before images' columns and the
+    columns left as bytes."""
 
     def __call__(
         self, after: Sequence[Place], before: Sequence[Place], raw: frozenset[str], /
@@ -37,8 +36,8 @@ class Read(Protocol):
 def read_with_unsupported(
     read: Read, after: Sequence[Place], before: Sequence[Place], key: Sequence[str]
 ) -> tuple[Images, UnsupportedValues]:
-    """The images. ValueFault only for what no row can be read without: damage, or a value of a
-    key."""
+    """The images. Raises ValueFault only for faults that make rows unreadable: damage, or an
+    unsupported value in a key."""
     images, bad = _without(read, after, before, set(key))
     columns, faults = list(images.after[: len(after)]), []
     shown = dict(zip(_moments(after, bad), images.after[len(after) :], strict=True))
@@ -53,7 +52,7 @@ def read_with_unsupported(
     told = unsupported_values(faults, len(images.ops), [c for c, _ in after])
     old = images.before
     if old is not None and bad:
-        # Days that don't exist are NULL there by now, and no other value of theirs is.
+        # Dates that don't exist are NULL here already; no other date is changed.
         fits = {
             c.name: fitting(old.field(i), c, finish)[0]
             for i, (c, _) in enumerate(before)
@@ -66,9 +65,9 @@ def read_with_unsupported(
 def _without(
     read: Read, after: Sequence[Place], before: Sequence[Place], key: set[str]
 ) -> tuple[Images, set[str]]:
-    """What can be read once days that don't exist are NULL and texts bytes in the columns that hold
-    what doesn't fit, and the names of these; behind it the moments among them as text, which tells
-    what was NULL at the source."""
+    """Read with the columns that hold unsupported values made lenient: dates that don't exist
+    become NULL, texts stay bytes. Returns the images and the names of these columns. Behind the
+    after images come their moments as text, which show which values were NULL at the source."""
     bad: set[str] = set()
     while True:
         texts = [(_as_text(c), n) for c, n in _moments(after, bad)]
@@ -106,7 +105,7 @@ def is_moment(column: Column) -> bool:
 
 
 def _faults(values: pa.Array, texts: pa.Array) -> np.ndarray:
-    """What moments are that came as NULL, though they are none, as `kernels` says it."""
+    """The faults, as in `kernels`, of moments that came as NULL but are not NULL at the source."""
     is_none = pc.and_(values.is_null(), texts.is_valid())
     has_none = pc.match_substring_regex(texts, "^.{4}-(00|..-00)").fill_null(False)
     found = pc.if_else(has_none, k.ZERO_DATE, k.NO_DATE)
@@ -117,7 +116,7 @@ def _faults(values: pa.Array, texts: pa.Array) -> np.ndarray:
 
 
 def no_days(faults: np.ndarray, column: Column) -> list[tuple[int, str]]:
-    """The rows with a day that the calendar does not have and that may not be NULL, and that
+    """The rows with a date that the calendar does not have and that must not become NULL, with the
     reason."""
     is_lost = faults > 0 if column.wire.endswith(FAILS) else faults == k.NO_DATE
     return [(int(row), REASONS[k.NO_DATE]) for row in np.flatnonzero(is_lost)]
@@ -126,13 +125,13 @@ def no_days(faults: np.ndarray, column: Column) -> list[tuple[int, str]]:
 def fitting(
     values: pa.Array, column: Column, form: Callable[[pa.Array, Column], pa.Array]
 ) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """The bytes in the column's form, NULL where they have none (NotText), and these rows with
-    their reasons. They are found by halving."""
+    """The bytes in the column's form, with unsupported values (NotText) as NULL, and the rows of
+    these with the reasons. Halving finds them."""
     pieces: list[pa.Array] = []
     faults: list[tuple[int, str]] = []
 
     def take(first: int, count: int) -> None:
-        # A copy: `form` may read the buffers of what it is given from their beginning.
+        # A copy, because `form` may read its input's buffers from their beginning.
         part = values.take(pa.array(range(first, first + count), pa.int64()))
         try:
             pieces.append(form(part, column))
@@ -149,5 +148,5 @@ def fitting(
 
 
 def why(err: Exception) -> str:
-    """The reason to tell people, without the value."""
+    """The reason to show people, without the value."""
     return str(err) if isinstance(err, NotText) else "it does not fit its type"

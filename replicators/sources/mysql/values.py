@@ -1,4 +1,4 @@
-"""Arrow columns of one table out of its row events: slots, one arena of buffers, and their fill.
+"""Reads one table's row events into Arrow columns: slots, one arena of buffers, and their fill.
 Knows no segment."""
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ UNSUPPORTED = "source:value-unsupported"
 
 
 class ValueFault(Exception):
-    """A value that can't be decoded: the event (its place among the table's), column, and a reason;
-    none: damaged."""
+    """A value that can't be decoded: its event (the place among the table's events), its column,
+    and a reason; no reason: damaged."""
 
     def __init__(self, event: int, column: str = "", reason: str = "", code: str = "") -> None:
         super().__init__(reason)
@@ -58,13 +58,13 @@ class ValueFault(Exception):
 
     @property
     def is_of_row(self) -> bool:
-        """Whether other rows can be read without it: a value that has no neutral form."""
+        """Whether other rows can be read without it: the value is unsupported."""
         return self.code == UNSUPPORTED and self.reason != TOO_LARGE
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a TABLE_MAP: how long their values are, which belong to the key, and all
+    """The columns of a TABLE_MAP: the lengths of their values, the key's columns, and all
     labels."""
 
     columns: tuple[MapColumn, ...]
@@ -74,7 +74,7 @@ class Layout:
 
     @classmethod
     def of(cls, columns: Sequence[MapColumn], keys: Sequence[int]) -> Layout:
-        """ValueError for a column of an unknown type."""
+        """The layout of these columns. ValueError for a column of an unknown type."""
         rules = [length_rule(c) for c in columns]
         marks = np.zeros(len(columns), np.bool_)
         marks[list(keys)] = True
@@ -94,7 +94,7 @@ class Labels:
     starts: list[int] = field(default_factory=lambda: [0])
 
     def add(self, texts: Sequence[str]) -> int:
-        """The number of the first of them."""
+        """Add texts; return the number of the first."""
         first = len(self.starts) - 1
         for text in texts:
             self.data += text.encode()
@@ -104,7 +104,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """What the rows hold: operations, the event of each, after images, before images (None where
+    """The contents of rows: operations, the event of each, after images, before images (None if
     there is no key)."""
 
     ops: np.ndarray
@@ -148,7 +148,7 @@ class _Slot:
 
     @property
     def is_moment(self) -> bool:
-        """Whether it may have NULLs that the log does not tell as such."""
+        """Whether some of its values may become NULL that are not NULL in the log."""
         return self.code & ~MOMENT_RULES in (k.DATE, k.DATETIME, k.TIMESTAMP)
 
     def _most_chars(self, rows: int, chars: int) -> int:
@@ -204,8 +204,8 @@ class _Slot:
 def measure(
     body: np.ndarray, events: np.ndarray, mine: np.ndarray, layout: Layout, counts: np.ndarray
 ) -> np.ndarray:
-    """Check a table's events and count their rows into `counts`; the sums that `read_images`
-    needs."""
+    """Check a table's events and count their rows into `counts`. Returns the sums that
+    `read_images` needs."""
     totals = np.zeros((k.T_FIELDS, len(layout.columns)), np.int64)
     fault, at = k.measure(
         body, events, mine, layout.widths, layout.sizes, layout.keys, totals, counts
@@ -231,10 +231,10 @@ def read_images(
     has_whole_before: bool,
     raw: frozenset[str] = frozenset(),
 ) -> Images:
-    """Decode measured events; `columns` and `key` are the columns decoded with their numbers in the
-    rows, `key` those of the before image, which every update has where `has_whole_before`. Texts
-    and the like of the columns in `raw` are left as bytes. ValueFault for the first value that
-    can't be decoded."""
+    """Decode measured events. `columns` and `key` are the columns to decode, with their numbers in
+    the rows. `key` holds those of the before image; with `has_whole_before` every update has one.
+    Texts and the like of the columns in `raw` stay bytes. Raises ValueFault for the first value
+    that can't be decoded."""
     labels = Labels()
     width = len(layout.columns)
     slots = [_Slot(c, layout.columns[n], n, labels, charsets) for c, n in columns]

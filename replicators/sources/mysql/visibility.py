@@ -1,7 +1,7 @@
-"""Where the log ends, told once everything before that place can be read. A server writes a
-transaction to its log first and shows it to others later: after its disk, after
-`binlog_group_commit_sync_delay`, after a semi-synchronous replica. A copy that began in between
-would lack rows which the log's later part does not bring (CORRECTNESS 19). Takes no lock."""
+"""Tells the log's end once everything before it can be read. A server writes a transaction to its
+log first and shows it to others later: after its disk, after `binlog_group_commit_sync_delay`,
+after a semi-synchronous replica. A copy that began in between would lack rows that the later log
+does not bring (CORRECTNESS 19). Takes no lock."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ READ_BYTES = 1 << 20
 def visible_end(
     connection: Connection, params: MysqlParams, name: str, wait: SnapshotWait | None = None
 ) -> Coordinates | None:
-    """The log's end of a moment ago, with the GTIDs up to there; None where the server writes no
-    log. Every transaction before it can be read when this returns. Waits, mostly for less than some
-    milliseconds, until `wait` or our limit gives up (`source:snapshot-waits`)."""
+    """The log's end of a moment ago, with the GTIDs up to there; None if the server writes no log.
+    When this returns, every transaction before that end can be read. It usually waits for a few
+    milliseconds at most. `wait` or our limit may give up (`source:snapshot-waits`)."""
     server = server_of(connection)
     end = log_end(connection, server)
     if end is None:
@@ -47,7 +47,7 @@ def visible_end(
     later = log_end(connection, server)
     if later is None:
         return None
-    # What is visible by now, but for what the log has behind the end.
+    # All visible GTIDs, without those that the log has behind the end.
     gtids = MysqlGtids(later.gtids).without(_between(end, later, params, name))
     return replace(end, gtids=str(gtids))
 
@@ -80,8 +80,9 @@ def _is_in_snapshot(connection: Connection, end: Coordinates) -> bool:
 
 
 def _delays(connection: Connection) -> Callable[[], bool]:
-    """Without GTIDs MySQL does not tell what is being committed: wait for as long as it may hold a
-    transaction back, by its settings, and a little for its disk."""
+    """A check for MySQL without GTIDs, which does not tell what is being committed. It holds once
+    the time is over for which the server's settings may hold a transaction back, and a little more
+    for its disk."""
     delay = int(query(connection, "SELECT @@global.binlog_group_commit_sync_delay")[0][0]) / 1e6
     limits = query(connection, "SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%_timeout'")
     limit = max((int(value) / 1e3 for _, value in limits), default=0.0)
@@ -100,11 +101,11 @@ def _delays(connection: Connection) -> Callable[[], bool]:
 
 
 def _between(end: Coordinates, later: Coordinates, params: MysqlParams, name: str) -> MysqlGtids:
-    """The GTIDs that the log has between two of its places."""
+    """The GTIDs between two places of the log."""
     if end.value == later.value:
         return MysqlGtids()
     stop_at = time.monotonic() + SILENT_SECONDS
-    # A number that was chosen is in use by the stream.
+    # The stream itself uses a configured server id.
     with LogReader(replace(params, server_id=0), f"{name} looks") as reader:
         reader.start(replace(end, gtids="").position(), ())
         while time.monotonic() < stop_at:

@@ -1,4 +1,4 @@
-"""The words of an SQL statement as the log has it. Knows no meaning."""
+"""Splits an SQL statement of the log into words. Knows no meaning."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ TOKEN_WITHOUT_ESCAPES = _pattern(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`text` as it stands; `name` without quotes; `is_word`: could be a keyword; `is_string`: names
-    nothing."""
+    """A word of a statement. `text`: as written. `name`: without quotes. `is_word`: may be a
+    keyword. `is_string`: can't be a name."""
 
     text: str
     name: str
@@ -48,8 +48,8 @@ class Token:
 
 
 def tokens(text: str, mode: int = 0) -> list[Token]:
-    """The words of a statement under that sql_mode, without comments; what stands in executable
-    comments counts."""
+    """The words of a statement under that sql_mode, without comments. The contents of executable
+    comments are included."""
     found = []
     pattern = TOKEN_WITHOUT_ESCAPES if mode & NO_BACKSLASH_ESCAPES else TOKEN
     for match in pattern.finditer(text):
@@ -65,7 +65,7 @@ def tokens(text: str, mode: int = 0) -> list[Token]:
 
 
 class Words:
-    """Takes tokens one by one."""
+    """Reads tokens one by one."""
 
     def __init__(self, words: list[Token], at: int = 0) -> None:
         self.words = words
@@ -76,7 +76,7 @@ class Words:
         return self.words[self.at].upper if self.at < len(self.words) else ""
 
     def skip(self, *texts: str) -> bool:
-        """Take these words in this order, or nothing."""
+        """Skip these words in this order, or none of them."""
         found = [w.upper for w in self.words[self.at : self.at + len(texts)]]
         if found == list(texts):
             self.at += len(texts)
@@ -84,7 +84,7 @@ class Words:
         return False
 
     def table(self, database: str) -> TableId | None:
-        """`name` or `database.name`."""
+        """Read `name` or `database.name`."""
         if self.at >= len(self.words):
             return None
         first = self.words[self.at].name
