@@ -1,5 +1,5 @@
-"""Marks tables as failing in the store, and when they are tried again. The callers know which, and
-why."""
+"""Marks tables as failing in the store, and sets when they are tried again. The callers know which
+tables, and why."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ def retry_delay(failures: int) -> float:
 
 
 def tried_seconds(row: TableRow, began: float, now: float) -> float:
-    """How long a table that fails again was tried in all: its jobs, and the waits between them.
-    Time in which nobody tried, since the replicator was paused or the machine was off, does not
-    count."""
+    """For how long a table that fails again was tried in all: its jobs, and the waits between them.
+    Time without any try does not count: the replicator was paused, or the machine was off."""
     waited = retry_delay(row.failures - 1) if row.failures else 0.0
     return row.failing_seconds + waited + max(0.0, now - began)
 
 
 def ends_run(err: ReplicationError) -> bool:
-    """Whether a fault of a table's job is the run's; an unknown one is the table's, so that the
-    others go on."""
+    """Whether a fault of a table's job is a fault of the run. An unknown fault is the table's, so
+    that the others continue."""
     return err.scope is Scope.RUN and err.code != "internal:unexpected"
 
 
@@ -44,8 +43,8 @@ def fail_table(
     facts: Mapping[str, str],
     retry_at: float | None = None,
 ) -> None:
-    """That table fails until `retry_at`, or (None) until a person asks for its re-sync; the others
-    go on."""
+    """The table fails until `retry_at`, or (None) until a person asks for its re-sync. The others
+    continue."""
     store.table_event(
         table, "table_failed", error_code=code, error_facts=dict(facts), retry_at=retry_at
     )
@@ -54,9 +53,9 @@ def fail_table(
 def fail_again(
     store: Store, row: TableRow, err: ReplicationError, *, began: float | None, patience: float
 ) -> None:
-    """A job of the table that began then (seconds since the epoch; None: just now) failed. The
-    table is tried again until `patience` seconds are used up; then it waits for a person, with its
-    change log kept."""
+    """A job of the table failed. `began`: when it began (seconds since the epoch; None: just now).
+    The table is tried again until `patience` seconds are used up. Then it waits for a person, and
+    its change log is kept."""
     now = time.time()
     tried, delay = (
         tried_seconds(row, now if began is None else began, now),
@@ -79,15 +78,15 @@ def fail_again(
 
 
 def fail_at_start(store: Store, table: TableId, err: ReplicationError, seconds: float) -> None:
-    """That table could not be compared with its target: tried again in so many seconds where that
-    may help."""
+    """The table could not be compared with its target. It is tried again in that many seconds where
+    that may help."""
     retry_at = None if err.retry is Retry.NEVER else time.time() + seconds
     fail_table(store, table, err.code, err.facts, retry_at)
 
 
 def fail_all(store: Store, err: ReplicationError) -> None:
-    """Every table that has been copied fails: what they need from the log is gone. So is what half
-    a copy needs."""
+    """Every table that has been copied fails: the log that it needs is gone. So does a table with a
+    copy in progress."""
     logger.error("%s %s", err.message.text, err.message.suggestion)
     for row in store.tables():
         store.copy_forget(row.id)
@@ -96,7 +95,7 @@ def fail_all(store: Store, err: ReplicationError) -> None:
 
 
 def unsupported(why: str) -> tuple[str, dict[str, str]]:
-    """Code and facts for a value that could not be carried; `why` is its column and the reason."""
+    """Code and facts for an unsupported value. `why` is its column and the reason."""
     column, _, reason = why.partition(": ")
     code = sizes.CODE if sizes.is_of_size(reason) else "source:value-unsupported"
     return code, {"column": column, "reason": reason.partition(";")[0]}

@@ -21,7 +21,7 @@ SINK_NAMES = (
     "resolved_recorded",
     "resolved_told",
 )
-"""Of a `ChangeSink`'s order."""
+"""The places in a `ChangeSink`'s order of writes."""
 NAMES = (
     "segment_renamed",
     "segment_recorded",

@@ -1,5 +1,4 @@
-"""From where and to where a run copies, as the engine is told it; which tables, the store says.
-Opens nothing."""
+"""What a run copies from and to, as the engine gets it. The store has the tables. Opens nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from replicators.connectors.target import TargetPlugin
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """What the engine asks of a replicator's options; the rest is in its settings and in the
+    """The replicator's options that the engine reads. Other options are in its settings and in the
     tables' rows."""
 
     schema_changes: SchemaPolicy = SchemaPolicy.EVOLVE
@@ -22,8 +21,8 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Between what a run copies: `replicator` is its id for ever, `slot` the name of what it makes
-    at the source."""
+    """The source and target of a run. `replicator` is its permanent id; `slot` names what it
+    creates at the source."""
 
     replicator: str
     name: str

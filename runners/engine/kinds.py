@@ -1,5 +1,5 @@
-"""The parts of a run that depend on what its target is: one that is merged into, or one that takes
-every change."""
+"""The parts of a run that depend on the kind of its target: a target that is merged into, or one
+that takes every change."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Kit:
 
     @property
     def replicator(self) -> str:
-        """Whose tables they are."""
+        """The replicator that the tables belong to."""
         return self.job.replicator
 
     def evolver(self) -> Evolver:
@@ -82,7 +82,7 @@ class Kit:
     def rewinder(
         self, on_progress: Callable[[TableId], None], should_stop: Callable[[], bool]
     ) -> Rewinder | None:
-        """Takes tables back to a time; None where the target keeps no versions."""
+        """Rewinds tables to a time; None where the target keeps no versions."""
         if not isinstance(self.target, RewindTarget):
             return None
         return Rewinder(
@@ -96,7 +96,7 @@ class Kit:
         )
 
     def publisher(self) -> Publisher | None:
-        """Tells readers of the target of watermarks; None where it can't be."""
+        """Publishes watermarks for the target's readers; None where the target can't hold them."""
         if not isinstance(self.target, Watermarked):
             return None
         return Publisher(self.target, self.replicator, self.settings.watermark_seconds)
@@ -104,7 +104,7 @@ class Kit:
     def rounds(
         self, heartbeat: Heartbeat, applier: Applier, publisher: Publisher | None
     ) -> TableRounds:
-        """Moments at which tables are level, where the target has versions to name."""
+        """Finds moments at which tables are level, where the target has versions to name."""
         if publisher is None or not isinstance(self.target, Watermarked):
             return NoRounds(self.backlog)
         return Rounds(
@@ -142,7 +142,7 @@ class Kit:
         should_stop: Callable[[], bool],
         is_log_full: Callable[[], bool],
     ) -> TableCopier:
-        """Copies tables in a view."""
+        """Copies tables in a consistent snapshot."""
         if isinstance(self.target, ChangeSink):
             return SinkSnapshotter(
                 self.target,

@@ -1,5 +1,5 @@
-"""When a table that has changes is merged: at its interval; while the log is far ahead of its
-decoding, not before more of it is decoded, since one merge of many changes costs less than several.
+"""When a table that has changes is merged: at its interval. While decoding is far behind the log,
+the table waits until more is decoded, since one merge of many changes costs less than several.
 Decoding has the cores meanwhile."""
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from replicators.connectors.model.schema import TableId
 from runners.engine.changelog.backlog import Backlog
 
 AHEAD_BYTES, LEVEL_BYTES = 16 << 20, 1 << 20
-"""Of segments that wait for decoding: far more than what a second brings where decoding keeps up,
-and about that."""
+"""Bytes of segments that wait for decoding. The first is far more than a second brings where
+decoding keeps up; the second is about what a second brings."""
 ENOUGH_BYTES = 64 << 20
-"""Of a table's change files: a merge that does not get cheaper by waiting."""
+"""Bytes of a table's change files: a merge of this size does not get cheaper by waiting."""
 HOLD_SECONDS = 5.0
 
 
 class Pacing:
-    """Call `turn` before a look at the tables, `is_due` for each with changes, `begun` and `ended`
-    of its merges, the latter from any thread."""
+    """Call `turn` before a look at the tables, `is_due` for each table with changes, and `begun`
+    and `ended` for its merges. `ended` may be called from any thread."""
 
     def __init__(
         self, backlog: Backlog, merge_seconds: float, clock: Callable[[], float] = time.monotonic
@@ -35,7 +35,8 @@ class Pacing:
         self._is_ahead = False
 
     def turn(self) -> None:
-        """Ask how far the log is ahead: far, until hardly anything of it waits."""
+        """Check how far decoding is behind the log. It counts as far behind until hardly anything
+        waits."""
         waiting = self._backlog.undecoded_bytes
         self._is_ahead = waiting >= (LEVEL_BYTES if self._is_ahead else AHEAD_BYTES)
 
@@ -51,13 +52,13 @@ class Pacing:
         return now - self._held.setdefault(table, now) >= HOLD_SECONDS
 
     def begun(self, table: TableId) -> None:
-        """A merge begins: what comes from now on is held for a time of its own."""
+        """A merge begins: later changes wait for their own interval."""
         self._held.pop(table, None)
         self._cut.discard(table)
 
     def ended(self, table: TableId, *, is_cut: bool = False) -> None:
-        """A merge ended; `is_cut`: at a round's end, before what else there was, which goes on at
-        once."""
+        """A merge ended. `is_cut`: it ended at a round's end, before the table's other changes;
+        these are merged at once."""
         self._ended[table] = self._clock()
         if is_cut:
             self._cut.add(table)

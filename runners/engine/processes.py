@@ -1,4 +1,5 @@
-"""Operating-system processes of runs: start, recognise again, end with all their descendants."""
+"""Operating-system processes of runs: start them, recognise them again, end them with all their
+descendants."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def started_at(pid: int) -> float | None:
 
 
 def is_alive(pid: int, start: float | None) -> bool:
-    """Whether that very process still runs; a zombie doesn't."""
+    """Whether that same process still runs. A zombie does not."""
     with contextlib.suppress(psutil.Error):
         if psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
             return start is None or started_at(pid) == start
@@ -64,7 +65,8 @@ def signal_all(pids: list[int], number: signal.Signals) -> None:
 
 
 def end_session(session: int, *, within_seconds: float = 10.0) -> bool:
-    """SIGKILL everything in a session, again until nothing is left; whether nothing is."""
+    """SIGKILL everything in a session, again and again until nothing is left. Returns whether
+    nothing is."""
     until = time.monotonic() + within_seconds
     while members := session_members(session):
         signal_all(members, signal.SIGKILL)
@@ -106,7 +108,7 @@ class Spawned:
             self._child.terminate()
 
     def end(self) -> bool:
-        """Kill what is left of it and its descendants; whether nothing is."""
+        """Kill what is left of the process and its descendants. Returns whether nothing is left."""
         if self._child.poll() is None:
             self._child.kill()
         done = end_session(self.pid)
@@ -129,8 +131,8 @@ class Adopted:
             signal_all([self.pid], signal.SIGTERM)
 
     def end(self) -> bool:
-        """Kill what is left of it; a session of another process that got the same pid is not
-        touched."""
+        """Kill what is left of the process. A session of another process that got the same pid is
+        not touched."""
         now = started_at(self.pid)
         if now is not None and self._start is not None and now != self._start:
             return True
@@ -147,15 +149,15 @@ class Elsewhere:
         return None
 
     def terminate(self) -> None:
-        """Nothing can be sent there; the stop flag in its row is all it sees."""
+        """No signal can be sent there: the process sees only the stop flag in its row."""
 
     def end(self) -> bool:
         return True
 
 
 def spawn_command(base: Path, logs: Path, program: tuple[str, ...] = ()) -> Spawn:
-    """A `Spawn` that starts `manage.py run_replicator` in a session of its own, with its output in
-    a file of `logs`. The lease comes by the environment: every user of the machine can read
+    """A `Spawn` that starts `manage.py run_replicator` in its own session, with its output in a
+    file of `logs`. The lease is passed in the environment: every user of the machine can read
     arguments."""
     command = program or (sys.executable, str(base / "manage.py"), "run_replicator")
 

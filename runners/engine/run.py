@@ -1,5 +1,5 @@
-"""A run: opens source, target and Spark, then orders capture, decode and the tables' jobs until it
-is asked to stop."""
+"""A run: opens source, target and Spark, then coordinates capture, decode and the tables' jobs
+until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def run_engine(
     settings: RunnerSettings,
     stop: threading.Event | None = None,
 ) -> None:
-    """Run until the store or `stop` asks to stop (then it returns: sealed and recorded), or raise
-    `ReplicationError`."""
+    """Run until the store or `stop` asks to stop, or raise `ReplicationError`. When it returns,
+    everything is sealed and recorded."""
     stop = stop or threading.Event()
     watchdog = Watchdog(store, settings)
     watchdog.start()
@@ -70,7 +70,7 @@ def run_engine(
 
 
 class EngineRun:
-    """The parts of one run, and the loop that orders them."""
+    """The parts of one run, and the loop that coordinates them."""
 
     def __init__(
         self,
@@ -247,9 +247,9 @@ class EngineRun:
 
     # --- end -----------------------------------------------------------------------------------------------------  # noqa: E501
     def _prune(self) -> None:
-        """Step 7: what is older than the keep time and merged by every live table goes (CORRECTNESS
-        28). Where rewinds begin at single older versions, the log since the last one before the
-        keep time is needed too; it gives way where there is no room."""
+        """Step 7: remove what is older than the keep time and merged by every live table
+        (CORRECTNESS 28). Where rewinds begin at certain older versions, the log since the last such
+        version before the keep time is needed too. It is removed where there is no space."""
         is_short = self._streaming.capture.is_waiting_for_space
         kept = self._settings.keep_seconds if is_short else self._log_seconds
         older = time.time() - kept

@@ -1,5 +1,5 @@
-"""What to do next for each table: snapshot, merge, retry, re-sync, maintain. One job a table at a
-time; a fault stops its table only."""
+"""Decides what to do next for each table: snapshot, merge, retry, re-sync, maintain. Each table has
+one job at a time; a fault stops only its table."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ RESOLVED_A_JOB = 500
 
 class Scheduler:
     """Schedules the tables' jobs on a few threads. `snapshots` gives the snapshotter of the present
-    consistent view with the described tables, its point and the sequence its tables start at."""
+    consistent snapshot with the described tables, its point and the sequence that its tables start
+    at."""
 
     def __init__(
         self,
@@ -100,8 +101,8 @@ class Scheduler:
         self._skipped_at = time.monotonic()
 
     def turn(self) -> bool:
-        """Look at every table once and start what is due; whether any waits for its copy or is
-        being copied. Raises what must stop the run."""
+        """Look at every table once and start what is due. Returns whether any table waits for its
+        copy or is being copied. Raises what must stop the run."""
         for table, future in list(self._busy.items()):
             if future.done():
                 del self._busy[table]
@@ -121,11 +122,11 @@ class Scheduler:
         return any(r.state in copying and r.is_chosen for r in restless)
 
     def _restless(self, rows: Sequence[TableRow]) -> list[TableRow]:
-        """The tables that may have something to do: with thousands of idle ones a turn must not
+        """The tables that may have something to do. With thousands of idle tables, a turn must not
         look into each.
 
-        The store gives the same object for a row that did not change, so what was quiet is quiet
-        still.
+        The store gives the same object for a row that did not change. So a row that was quiet is
+        still quiet.
         """
         stirred = self._backlog.tables() | self._drifts.tables() | self._upkeep.tables()
         quiet = self._quiet
@@ -143,13 +144,13 @@ class Scheduler:
         return found
 
     def see(self, look: Look) -> None:
-        """The source's catalog was looked into: what it means for each table is done in the next
-        turns."""
+        """A look into the source's catalog is done. The next turns do what it means for each
+        table."""
         self._drifts.see(look)
         self._store.tables_appeared(look.appeared)
 
     def drain(self) -> None:
-        """Wait for what runs; start nothing more."""
+        """Wait for the running jobs; start no more."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._copies.shutdown(wait=True, cancel_futures=True)
 
@@ -215,15 +216,16 @@ class Scheduler:
             self._start(row, "removal", self._remove, self._pool)
 
     def _drop_backlog(self, row: TableRow) -> None:
-        """The table holds more of the change log than its share: it gives way to the others
-        (CORRECTNESS 28)."""
+        """The table holds more of the change log than its share: drop its part, so that the others
+        have space (CORRECTNESS 28)."""
         limit = f"{self._settings.table_limit_bytes >> 20} MiB"
         self._fail(row, ReplicationError("log:table-over-limit", table=row.id, limit=limit))
         self._decoding.drop(row.id)
 
     def _remove(self, row: TableRow) -> None:
-        """The table is chosen no longer: it leaves the stream and the change log; the target's
-        table goes only where that was asked for. What is done twice after a crash does no harm."""
+        """The table is no longer chosen: it leaves the stream and the change log. The target's
+        table is dropped only where a person asked for that. It is safe to run twice: a repeat after
+        a crash changes nothing."""
         self._streaming.withdraw(TableSelection(row.id), row.schema)
         if row.is_drop_asked:
             self._writer.drop(target_table(self._replicator, row))
@@ -243,14 +245,14 @@ class Scheduler:
         logger.info("The table was removed.", extra={"table": str(row.id)})
 
     def _restart_in_new_snapshot(self, row: TableRow) -> None:
-        """A view that is open already may be older than what the table's copy is to be mended
-        of."""
+        """Copy the table afresh in a new consistent snapshot. One that is open already may be older
+        than the change that the fresh copy has to contain."""
         self._snapshots.forget(row.id)
         self._restart(row)
 
     def _restart(self, row: TableRow, event: str = "table_waits", **changes: Any) -> None:
-        """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay
-        until it is done. One that is chosen again is known by its name alone: `schema` None."""
+        """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15). The old rows stay
+        until it is done. A table that is chosen again is known only by its name: `schema` None."""
         fresh = {"error_code": "", "error_facts": {}, **FRESH, **changes}
         self._store.table_event(row.id, event, **fresh)
 
@@ -267,7 +269,7 @@ class Scheduler:
             self._fail(row, ReplicationError("log:table-pruned", table=row.id))
 
     def _merge_if_due(self, row: TableRow) -> None:
-        """Merges come first (CORRECTNESS 32)."""
+        """Maintain the table unless a merge is due: merges come first (CORRECTNESS 32)."""
         has_work = self._backlog.oldest(row.id) is not None or row.is_replay_asked
         is_kept_up = isinstance(self._writer, Maintained)
         if is_kept_up and self._upkeep.is_due(row.id, has_work=has_work):
@@ -277,7 +279,7 @@ class Scheduler:
             self._start(row, "merge", self._merge, self._pool)
 
     def _note_version(self, row: TableRow) -> None:
-        """A table without work is where the round ends: only its version is to be read."""
+        """A table without work is at the round's end already: only read its version."""
         self._start(row, "version", self._rounds.arrive, self._pool)
 
     def _start(
@@ -290,7 +292,7 @@ class Scheduler:
         self._busy[row.id] = pool.submit(self._guarded, row, step, job)
 
     def _guarded(self, row: TableRow, step: str, job: Callable[[TableRow], None]) -> None:
-        """Run a job; its fault becomes the table's state, unless it is the run's."""
+        """Run a job. Its fault becomes the table's state, unless it is a fault of the run."""
         try:
             began = time.time()
             with self._watchdog.step(f"{step} of {row.id}"):
@@ -312,7 +314,8 @@ class Scheduler:
             self._fail(row, unknown, began)
 
     def _with_spark(self, row: TableRow, job: Callable[[TableRow], None]) -> None:
-        """What fails since Spark's JVM has ended is no fault of the table."""
+        """Run a job with Spark. An error that follows the end of Spark's JVM is no fault of the
+        table."""
         try:
             job(row)
         except Exception as err:
@@ -330,8 +333,8 @@ class Scheduler:
             self._fail(row, err, began)
 
     def _fail(self, row: TableRow, err: ReplicationError, began: float | None = None) -> None:
-        """The table fails; it is tried again until its retry time is used up. `began`: when the job
-        that failed did."""
+        """The table fails. It is tried again until its retry time is used up. `began`: when the
+        failed job began."""
         logger.error("%s", err, extra={"table": str(row.id)}, exc_info=err.__cause__ is not None)
         fail_again(self._store, row, err, began=began, patience=self._settings.retry_seconds)
 
@@ -372,7 +375,8 @@ class Scheduler:
             self._store.table_progress(row.id, failures=0, failing_seconds=0.0)
 
     def _replayed(self, row: TableRow) -> None:
-        """The quarantined rows were tried again; not done where more were accepted meanwhile."""
+        """The quarantined rows were tried again. The request stays where a person accepted more of
+        them meanwhile."""
         fresh = self._store.table(row.id)
         waiting = self._store.quarantined(row.id, row.generation, fresh.merged_sequence)
         if not any(p.is_accepted for p in waiting):
@@ -396,7 +400,7 @@ class Scheduler:
         self._mark(row.id)
 
     def _mark(self, table: TableId) -> None:
-        """Bring the table's oldest unmerged change up to date, also those beyond the frontier."""
+        """Update the table's oldest unmerged change, also beyond the frontier."""
         touched = self._backlog.touched(table)
         self._backlog.mark(table, self._merger.unmerged(self._store.table(table)), touched)
 
@@ -420,8 +424,8 @@ class Scheduler:
         logger.debug("Maintained in %.1f s%s.", took, done, extra={"table": str(row.id)})
 
     def _resolve(self, row: TableRow) -> None:
-        """After a delivery, by the table's job: how far it is resolved now, where that is to be
-        told."""
+        """After a delivery, in the table's job: record and report how far the table is resolved
+        now, where that is due."""
         mark = self._resolver.due(row) if self._resolver is not None else None
         if self._resolver is not None and mark is not None:
             self._resolver.record({row.id: mark})
@@ -429,7 +433,7 @@ class Scheduler:
 
     def _resolve_idle(self, rows: list[TableRow]) -> None:
         """Tables without work are resolved too: one job records the marks of many in one
-        transaction, and tells each."""
+        transaction, and reports each."""
         if self._resolver is None:
             return
         due = [(r, m) for r in rows if r.id not in self._busy and (m := self._resolver.due(r))]
@@ -452,7 +456,7 @@ class Scheduler:
 
 
 def is_quiet(row: TableRow) -> bool:
-    """Whether nothing is asked of the table, so that only the log, a look or its upkeep gives it
+    """Whether nothing is asked of the table. Then only the log, a look or its maintenance gives it
     work."""
     return (
         is_live(row)

@@ -1,6 +1,6 @@
-"""Values that are larger than the path behind decoding can hold (the JVM's heap has each of them
-several times): they become NULL and are marked, as values without a neutral form are
-(`events.FAULT_FIELDS`). Rows that hold none cost a look at their whole size."""
+"""Handles values that are larger than the path behind decoding can hold (the JVM's heap has each of
+them several times). They become NULL and are marked, as unsupported values are
+(`events.FAULT_FIELDS`). For rows without such values, only the total size is checked."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _Lengths = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 def of_limit(rows: pa.Table, schema: TableSchema, limit: int) -> pa.Table:
     """The rows of a change file or a snapshot, each with at most `limit` bytes of texts, bytes and
-    lists: the largest values of a larger row are NULL, and the table has `FAULT_FIELDS` that tell
-    them. `source:value-too-large` where a table has no key, by which such a row could wait, and
-    where the key itself is as large."""
+    lists. In a larger row the largest values become NULL, and the table gets `FAULT_FIELDS` that
+    name them. `source:value-too-large` where the table has no key, by which such a row could be
+    quarantined, and where the key itself is too large."""
     if rows.nbytes <= limit:
         return rows
     rows = _without_old_values(rows, schema, limit)
@@ -47,8 +47,8 @@ def of_limit(rows: pa.Table, schema: TableSchema, limit: int) -> pa.Table:
 
 
 def refuse(rows: pa.Table, schema: TableSchema, limit: int) -> None:
-    """`source:value-too-large` where one of them is; for rows that nothing can be quarantined
-    of."""
+    """Raise `source:value-too-large` where a row is too large. For tables whose rows can't be
+    quarantined."""
     found = of_limit(rows, schema, limit or rows.nbytes)
     if "_fault_reason" in found.column_names:
         why = str(found.column("_fault_reason").drop_null()[0])
@@ -63,7 +63,7 @@ def _reason(size: int, limit: int) -> str:
 
 
 def is_of_size(reason: str) -> bool:
-    """Whether a fault's reason is one of these."""
+    """Whether a fault's reason is the size of a value."""
     return reason.startswith(REASON)
 
 
@@ -75,8 +75,8 @@ def _sum(lengths: Iterable[_Lengths], rows: int) -> _Lengths:
 
 
 def _lengths(column: pa.ChunkedArray | pa.Array) -> _Lengths:
-    """The bytes of each value of a text, of bytes or of a list; 0 for NULL, and for what always has
-    the same length."""
+    """The bytes of each value of a text, of bytes or of a list. 0 for NULL, and for types of a
+    fixed length."""
     kind = column.type
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
@@ -96,7 +96,7 @@ def _lengths(column: pa.ChunkedArray | pa.Array) -> _Lengths:
 def _to_leave_out(
     lengths: Mapping[str, _Lengths], row: int, limit: int, schema: TableSchema
 ) -> list[str]:
-    """The row's largest values, until the rest is small enough."""
+    """The row's largest values, as many as needed until the rest is small enough."""
     sizes = {name: int(of[row]) for name, of in lengths.items()}
     left, taken = sum(sizes.values()), []
     for name in sorted(sizes, key=lambda n: (n in schema.key, -sizes[n])):
@@ -117,8 +117,8 @@ def _without(column: pa.ChunkedArray, rows: list[int]) -> pa.ChunkedArray:
 
 
 def _without_old_values(rows: pa.Table, schema: TableSchema, limit: int) -> pa.Table:
-    """No row waits for what it was: of too large before images only the key is needed. Without a
-    key the whole of them is."""
+    """The rows without too large before images: only the key of a before image is needed. Without a
+    key all of it is needed."""
     if "_before" not in rows.column_names:
         return rows
     before = rows.column("_before").combine_chunks()
@@ -141,7 +141,7 @@ def _without_old_values(rows: pa.Table, schema: TableSchema, limit: int) -> pa.T
 
 
 def _marked(rows: pa.Table, found: list[Fault], schema: TableSchema) -> pa.Table:
-    """With the marks, beside those that are there."""
+    """The rows with these marks added to those that they have."""
     if "_faulty" in rows.column_names:
         found = [*_known(rows, schema), *found]
         rows = rows.drop_columns([f.name for f in FAULT_FIELDS])

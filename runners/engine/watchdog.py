@@ -1,5 +1,5 @@
-"""Keeps the lease while every step is within its deadline, and ends this process where it can't be
-kept (CORRECTNESS 29)."""
+"""Keeps the lease while every step is within its deadline, and ends this process where the lease
+can't be kept (CORRECTNESS 29)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ logger = logging.getLogger("replicator.watchdog")
 RENEW_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
 ROWS_A_SECOND = 10_000
-"""Of a step that handles all rows of a table at once: a tenth of what the slowest was seen to
-do."""
+"""For a step that handles all rows of a table at once: a tenth of the slowest speed that was
+measured."""
 
 
 def kill_own_group() -> None:
-    """SIGKILL to the own process group: nothing of a run outlives its lease."""
+    """SIGKILL the own process group: nothing of a run outlives its lease."""
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 class Watchdog:
-    """A thread that renews the lease again and again, and another that ends the process at the
-    lease's end also where the first waits for an answer. What the database holds is by `clock`,
-    which people may set; how long the lease is still ours is by `timer`, which only goes on."""
+    """A thread renews the lease again and again. Another thread ends the process at the lease's
+    end, also while the first one waits for an answer. The lease in the database follows `clock`,
+    which people may set. How long the lease is still ours follows `timer`, which never goes
+    back."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class Watchdog:
         self._pause = self._interval = min(settings.lease_seconds / 6, RENEW_SECONDS)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._thread.start()
         self._guard.start()
 
@@ -84,8 +85,8 @@ class Watchdog:
                 del self._deadlines[number]
 
     def extend(self, name: str, rows: int = 0) -> None:
-        """The step of this name has moved on: its time begins again, and is longer where what comes
-        next is about very many rows."""
+        """The step of this name made progress: its deadline starts again, and is longer where the
+        next part handles very many rows."""
         seconds = max(self._settings.step_deadline_seconds, rows / ROWS_A_SECOND)
         limit = time.monotonic() + seconds
         with self._lock:
@@ -100,7 +101,7 @@ class Watchdog:
             return next((name for name, limit in self._deadlines.values() if now > limit), None)
 
     def turn(self) -> None:
-        """One look: renew, or end the process."""
+        """Check once: renew the lease, or end the process."""
         late = self.overdue()
         if late is not None:
             logger.critical("Step %s is past its deadline; ending this run.", late)
@@ -120,7 +121,8 @@ class Watchdog:
                 self._kill()
 
     def guard(self) -> bool:
-        """End the process where its lease is over, without asking anybody; whether it is."""
+        """End the process if its lease is over, without asking anybody. Returns whether it is
+        over."""
         if self._timer() <= self._renewed_at + self._settings.lease_seconds:
             return False
         logger.critical("This process was held up for longer than its lease; ending this run.")

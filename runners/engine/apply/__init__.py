@@ -1,1 +1,1 @@
-"""Folded changes into a target's table, and what keeps that table right."""
+"""Writes folded changes to a target's table, and keeps that table right."""

@@ -1,6 +1,6 @@
-"""One table's changes for a `ChangeSink`: every change in order, in lanes that tasks read. Order of
-writes, 5 and 6: delivered, then recorded; the target carries no token, so what the store recorded
-is how far the table is."""
+"""One table's changes for a `ChangeSink`: every change in order, in lanes that tasks read. Steps 5
+and 6 of the order of writes: deliver, then record. The target has no token, so the store's record
+says how far the table is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ logger = logging.getLogger("replicator.deliver")
 
 @dataclass(frozen=True, slots=True)
 class ChangeLane:
-    """A `Lane` over whole change files: the rows of `plan`'s files that count."""
+    """A `Lane` over whole change files: the rows that count in `plan`'s files."""
 
     number: int
     first: int
@@ -45,16 +45,16 @@ class ChangeLane:
     plan: FoldPlan
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """The rows, a file at a time."""
+        """The rows, file by file."""
         schema = change_schema(self.plan.schema)
         for file in self.plan.files:
             yield from counting(read_file(file, schema), self.plan).to_batches()
 
 
 def lanes_of(plan: FoldPlan, counts: Sequence[OpCounts]) -> tuple[ChangeLane, ...]:
-    """The plan's files in as many lanes as there is work for; `counts` says how many rows of each
-    file count. A lane ends between two files, so every change of a key that comes later is in the
-    same lane or in a later one."""
+    """The plan's files in as many lanes as there is work for. `counts` says how many rows of each
+    file count. Lanes are cut only between two files. So a later change of a key is in the same lane
+    or in a later one."""
     shares: list[list[ChangeFileRow]] = []
     sizes: list[tuple[int, int]] = []
     for file, count in zip(plan.files, counts, strict=True):
@@ -76,7 +76,8 @@ def lanes_of(plan: FoldPlan, counts: Sequence[OpCounts]) -> tuple[ChangeLane, ..
 
 
 def counts_in(file: ChangeFileRow, plan: FoldPlan) -> OpCounts:
-    """How many of a file's rows count: as it is listed, where all of them may."""
+    """How many rows of a file count. Where all of them may count, this is the file's recorded
+    number."""
     if file.first_sequence <= plan.after or file.first_position < plan.position:
         columns = ["_sequence", "_op", "_position"]
         rows = folder.read_table(file.path, columns=columns)
@@ -101,12 +102,12 @@ class Deliverer(Applier):
         self._sink = sink
 
     def recover(self, row: TableRow) -> None:
-        """There is no token to compare: what was delivered and not recorded is delivered again,
-        after what is recorded."""
+        """There is no token to compare. Delivery continues after what is recorded: what was
+        delivered but not recorded is delivered again."""
 
     def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
-        """Deliver the first of the files and record it. False where there are none: nothing of a
-        table waits beside a sink."""
+        """Deliver the first of the files and record it. False where there are no files: a sink has
+        no quarantined rows."""
         if not files:
             self._store.table_progress(row.id, is_replay_asked=False)
             return False

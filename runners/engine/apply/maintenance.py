@@ -1,4 +1,4 @@
-"""When the files of a target table are tidied up, and words for what that did (CORRECTNESS 32)."""
+"""When a target table is maintained, and the text for what maintenance did (CORRECTNESS 32)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ FIRST_SECONDS, LAST_SECONDS = 60.0, 3600.0
 LOST = frozenset(
     {"target:table-missing", "target:table-replaced", "target:table-behind", "target:table-ahead"}
 )
-"""What is wrong with the table itself; merges would find it too."""
+"""Faults of the table itself: merges would find them too."""
 
 
 def ends_more(err: Exception) -> bool:
-    """Whether a fault of the upkeep is one of the table, or of the run. All others only leave files
-    as they are: a table whose merges work goes on."""
+    """Whether a fault of maintenance is a fault of the table or of the run. All other faults only
+    leave files as they are: the table's merges still work, so it continues."""
     if not isinstance(err, ReplicationError):
         return False
     return err.code in LOST or ends_run(err)
 
 
 class Upkeep:
-    """Counts each table's merges since it was tidied up last. For one table from one thread at a
-    time."""
+    """Counts each table's merges since its last maintenance. Each table may be used from one thread
+    at a time."""
 
     def __init__(self, every: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._every = every
@@ -38,25 +38,26 @@ class Upkeep:
         self._after: dict[TableId, float] = {}
 
     def is_due(self, table: TableId, *, has_work: bool) -> bool:
-        """A table that has work waits for a quiet moment, but not for ever."""
+        """Whether maintenance is due. A table that has work waits for a quiet moment, but not for
+        ever."""
         enough = self._merges[table] >= (2 * self._every if has_work else self._every)
         return enough and self._clock() >= self._after.get(table, 0.0)
 
     def tables(self) -> set[TableId]:
-        """The tables that were merged since they were tidied up last."""
+        """The tables that were merged since their last maintenance."""
         return {*self._merges}
 
     def merged(self, table: TableId) -> None:
-        """One commit more."""
+        """The table got one more commit."""
         self._merges[table] += 1
 
     def done(self, table: TableId) -> None:
-        """It is tidied up."""
+        """The table's maintenance is done."""
         for known in (self._merges, self._failures, self._after):
             known.pop(table, None)
 
     def failed(self, table: TableId) -> float:
-        """Seconds until it is tried again: twice as many each time."""
+        """Seconds until the next try: twice as many after each failure."""
         seconds = min(LAST_SECONDS, FIRST_SECONDS * 2.0 ** min(self._failures[table], 10))
         self._failures[table] += 1
         self._after[table] = self._clock() + seconds
@@ -64,7 +65,7 @@ class Upkeep:
 
 
 def figures_told(facts: dict[str, Any]) -> str:
-    """What a maintenance did, in words for the log: `: rewritten data files 12`; what is zero is
+    """What a maintenance did, in words for the log: `: rewritten data files 12`. Zero figures are
     left out."""
     parts = [p if isinstance(p, dict) else {name: p} for name, p in facts.items()]
     found = [

@@ -1,5 +1,5 @@
 """One table's merge: plan from the listed change files, fold, write with the sequence, record.
-Order of writes, 5 and 6."""
+Steps 5 and 6 of the order of writes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from runners.engine.store.target_table import target_table
 logger = logging.getLogger("replicator.merge")
 ROWS_A_MERGE = 4_000_000
 BYTES_A_MERGE = 256 << 20
-"""Of change files, which are compressed. Without it a backlog of large documents would be read into
-memory at once, again and again."""
+"""Bytes of change files, which are compressed. Without this limit, a backlog of large documents
+would be read into memory at once, again and again."""
 
 
 def same_schema(old: TableSchema, new: TableSchema) -> bool:
-    """Whether a target made for `old` takes rows of `new` as they are."""
+    """Whether a target made for the schema `old` takes rows of `new` as they are."""
     return new.upto <= old.upto and not compare(old, with_known_labels(old, new))
 
 
@@ -47,8 +47,8 @@ def next_batch(
     limit: int = ROWS_A_MERGE,
     limit_bytes: int = BYTES_A_MERGE,
 ) -> tuple[list[ChangeFileRow], int]:
-    """The first files that may go into one merge (one schema version, whole transactions, about
-    `limit` rows or `limit_bytes`) and the merge's sequence."""
+    """The first files that may go into one merge, and the merge's sequence. One merge takes one
+    schema version, whole transactions, and about `limit` rows or `limit_bytes`."""
     version = files[0].version
     same: list[ChangeFileRow] = []
     for file in files:
@@ -76,7 +76,7 @@ def fold_plan(
     sequence: int,
     log: ChangeLog,
 ) -> FoldPlan:
-    """What is folded of files of one shape for a merge that ends at `sequence`, of a table that is
+    """The plan to fold files of one schema, for a merge that ends at `sequence`, of a table that is
     merged up to `after`."""
     left = skipped_operations(row.selection, schema, row.mode)
     return FoldPlan(
@@ -93,8 +93,8 @@ def fold_plan(
 
 
 class Applier(ABC):
-    """Brings decoded changes to the target, one call a table at a time; several tables side by side
-    from threads. How, its two kinds say: `Merger` and `deliver.Deliverer`."""
+    """Applies decoded changes to the target. One call at a time for each table; several tables may
+    run in parallel threads. `Merger` and `deliver.Deliverer` are its two kinds."""
 
     def __init__(self, store: Store, log: ChangeLog, replicator: str, evolver: Evolver) -> None:
         self._store = store
@@ -104,25 +104,25 @@ class Applier(ABC):
 
     @abstractmethod
     def recover(self, row: TableRow) -> None:
-        """Compare the target with what is recorded, once a start and before a failed table goes
-        on."""
+        """Compare the target with what is recorded: once a start, and before a failed table
+        continues."""
 
     @abstractmethod
     def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
-        """Apply the first of the files; afterwards the table's merged sequence is recorded. False
-        where it must wait."""
+        """Apply the first of the files, and record the table's merged sequence. False where it must
+        wait."""
 
     def is_ahead(self, table: TableId) -> bool:
-        """Whether the target has values of the table that may be of a later moment than its last
-        merge's end."""
+        """Whether the target may have values of the table from a later moment than the end of its
+        last merge."""
         return False
 
     def pending(self, row: TableRow, reached: Frontier) -> list[ChangeFileRow]:
-        """The table's listed files that are not merged and are not in its snapshot."""
+        """The table's listed files that are neither merged nor in its snapshot."""
         return [f for f in self.unmerged(row) if f.segment <= reached.segment]
 
     def unmerged(self, row: TableRow) -> list[ChangeFileRow]:
-        """The same, also beyond the frontier: what is decoded of transactions that are not
+        """The same, also beyond the frontier: decoded changes of transactions that are not
         complete."""
         files = self._store.change_files(
             row.id, after=row.merged_sequence, upto=last_sequence(2**31 - 1)
@@ -130,7 +130,7 @@ class Applier(ABC):
         return [f for f in files if f.last_position >= row.snapshot_position]
 
     def _plan(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> FoldPlan:
-        """What the next merge folds, once the target has its shape."""
+        """What the next merge folds, once the target has its schema."""
         reached = self._with_ends(files, reached)
         batch_files, sequence = next_batch(files, reached) if files else ([], reached.sequence)
         schema = batch_files[0].schema if batch_files else row.schema
@@ -140,16 +140,17 @@ class Applier(ABC):
         return fold_plan(row, schema, files, row.merged_sequence, sequence, self._log)
 
     def _with_ends(self, files: Sequence[ChangeFileRow], reached: Frontier) -> Frontier:
-        """Of very many segments the backlog knows the late ones' ends only; without those in
-        between a merge of a table that is far behind would have no end before them, and no
-        limit."""
+        """The frontier with the ends of all segments that the files need. If there are very many
+        segments, the backlog knows only the ends of the late ones. Then a merge of a table that is
+        far behind would find no earlier end, and would have no limit."""
         if not files or (reached.closed and reached.closed[0] <= files[0].segment):
             return reached
         return frontier_at(self._store, reached.segment)
 
     def follow(self, row: TableRow, schema: TableSchema, position: int) -> bool:
-        """Bring the copy to a shape that was described before the log's `position`, where no change
-        sends it: only once everything up to there is merged. Whether it was."""
+        """Bring the copy to a schema that the catalog described before the log's `position`, where
+        no change announces it. This happens only once everything up to there is merged. Returns
+        whether it was."""
         if self.decoded_upto() < position or self.unmerged(row):
             return False
         told = self._evolver.told(schema, self._store.memory().position, position)
@@ -165,7 +166,7 @@ class Applier(ABC):
 
     def decoded_upto(self) -> int:
         """The log position up to which every change is decoded and listed. The captured position is
-        asked first: the segments it covers are recorded with it, or before."""
+        read first: the segments that it covers are recorded with it, or before."""
         captured = self._store.memory().position
         done = 0
         for segment in sorted(self._store.segments(), key=lambda s: s.number):
@@ -195,15 +196,15 @@ class Merger(Applier):
         self._ahead: set[TableId] = set()
 
     def is_ahead(self, table: TableId) -> bool:
-        """Whether the table's last merge has values that were read at the source, and may be of a
-        later moment than its end."""
+        """Whether the table's last merge has values that were read at the source, maybe from a
+        later moment than the merge's end."""
         return table in self._ahead
 
     def recover(self, row: TableRow) -> None:
-        """Compare the target's token with what is recorded (CORRECTNESS 13), once a start; the
-        target wins where it is ahead of us by a merge whose recording a crash cut off. Its segments
-        are still listed then, since the table needs them; others are of a time that our database
-        does not remember, as after its restore."""
+        """Compare the target's token with what is recorded (CORRECTNESS 13), once a start. The
+        target wins where it is one merge ahead because a crash prevented the record of that merge.
+        The merge's segments are still listed then, since the table needs them. Other tokens come
+        from a time that our database does not remember, as after a restore of it."""
         token = self._writer.token(target_table(self._replicator, row))
         if token is None:
             raise ReplicationError("target:table-missing", table=row.id)
@@ -222,17 +223,17 @@ class Merger(Applier):
             )
 
     def _may_end(self, row: TableRow, sequence: int) -> bool:
-        """Whether a merge of what is listed may have ended there: in a listed segment, or right
+        """Whether a merge of the listed files may have ended there: in a listed segment, or right
         before a file (`next_batch`)."""
         return any(s.number == segment_of(sequence) for s in self._store.segments()) or any(
             f.first_sequence == sequence + 1 for f in self.unmerged(row)
         )
 
     def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
-        """One merge of the first files (or, where there are none, of quarantined rows); afterwards
-        the table's merged sequence is recorded. False where it must wait for more of the log: a row
-        that was read at the source belongs to a later moment, or no sequence is free for another
-        commit."""
+        """One merge of the first files, or of quarantined rows where there are no files. Then the
+        table's merged sequence is recorded. False where the merge must wait for more of the log: a
+        row that was read at the source belongs to a later moment, or no sequence is free for
+        another commit."""
         plan = self._plan(row, files, reached)
         sequence = plan.sequence
         if sequence <= row.token_sequence:
@@ -293,7 +294,8 @@ class Merger(Applier):
 
 
 def is_behind(row: TableRow, reached: Frontier) -> bool:
-    """Whether the table's merged sequence has to follow the frontier where nothing of it waits.
+    """Whether the table's merged sequence has to follow the frontier where it has no unmerged
+    changes.
 
     Otherwise the log before the frontier could not be pruned.
     """

@@ -1,4 +1,4 @@
-"""At a start: each table's recorded state against its target, before anything is merged."""
+"""At a start, compares each table's recorded state with its target, before anything is merged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runners.engine.store.protocol import Store, TableState
 
 
 def adopt_all(rewinder: Rewinder, store: Store) -> None:
-    """What was published is recorded before tokens are compared."""
+    """Record what was published, before tokens are compared."""
     for row in store.tables():
         is_followed = row.state in {TableState.REPLICATING, TableState.FAILING}
         if row.rewind_to is not None and is_followed:
@@ -21,8 +21,8 @@ def adopt_all(rewinder: Rewinder, store: Store) -> None:
 def recover_tables(
     rewinder: Rewinder | None, merger: Applier, store: Store, backlog: Backlog
 ) -> None:
-    """A table whose target is not as it was left fails; the others go on. A failing one is compared
-    before its next merge."""
+    """Compare every table with its target. A table whose target has changed since fails; the others
+    continue. A table that already fails is compared before its next merge."""
     if rewinder is not None:
         adopt_all(rewinder, store)
     for row in store.tables():

@@ -1,13 +1,13 @@
-"""The last resort for values that the log did not carry and the target does not have: the source's
-row, read by its key (CORRECTNESS 9).
+"""The last resort for values that the log did not carry and the target does not have: reads the
+source's row by its key (CORRECTNESS 9).
 
-Why that is right. The rows are read at a moment whose log position P is known, and used only when
-the log is decoded up to P, so that every change they may show is either folded into this merge or
-follows in a later one:
-- what changed a value after this merge's end was sent, so it follows and is set again;
+Why that is right. The rows are read at a moment whose log position P is known. They are used only
+when the log is decoded up to P. So every change that they may show is either folded into this merge
+or follows in a later one:
+- a change of a value after this merge's end was sent: it follows, and sets the value again;
 - a row that is gone at P is left out: its delete, or its update under another key, is folded or
   follows, and an update that lacks values comes back here;
-- the row under that key is that very row, unless rows changed their keys in between without sending
+- the row under that key is the same row, unless rows changed their keys in between without sending
   all values: then what was read is thrown away.
 """
 
@@ -33,7 +33,7 @@ from runners.engine.store.protocol import ChangeFileRow
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read: for these keys these rows, at `position`, for a merge that ended at
+    """What was read: the rows for these keys, at `position`, for a merge that ended at
     `sequence`."""
 
     keys: pa.Table
@@ -43,7 +43,7 @@ class _Read:
 
 
 class Filler:
-    """Remembers what it read until the log has come that far. One thread at a time for each
+    """Remembers what it read until the log has reached that position. One thread at a time for each
     table."""
 
     def __init__(
@@ -62,10 +62,10 @@ class Filler:
         position: int,
         also: pa.Table | None = None,
     ) -> FoldedBatch | None:
-        """The batch with its missing values, or None: not yet, fold again when the log has come
-        further. `files` are all of the table's that wait for a merge; the log is decoded up to
-        `position`. `target:row-missing` where the source can't help. `also`: keys of further rows
-        whose values are wanted."""
+        """The batch with its missing values. None means: not yet; fold again when more of the log
+        is decoded. `files` are all files of the table that wait for a merge; the log is decoded up
+        to `position`. `target:row-missing` where the source can't help. `also`: keys of further
+        rows whose values are wanted."""
         if self._reader is None:
             raise ReplicationError("target:row-missing", table=table.source)
         missing = _joined(self._writer.missing_rows(table, batch), also)
@@ -86,13 +86,13 @@ class Filler:
         return _filled(batch, missing, read.rows)
 
     def forget(self, table: TargetTable) -> None:
-        """A merge needed nothing of what was read: what it merged is newer, and a later one has to
+        """A merge needed nothing of what was read. It merged newer changes, so a later merge has to
         read again."""
         self._read.pop((table.source, table.generation), None)
 
 
 def _joined(keys: pa.Table, more: pa.Table | None) -> pa.Table:
-    """Both tables' keys, each once."""
+    """The keys of both tables, each once."""
     if more is None:
         return keys
     both = pa.concat_tables([keys, more.cast(keys.schema)])
@@ -100,7 +100,7 @@ def _joined(keys: pa.Table, more: pa.Table | None) -> pa.Table:
 
 
 def _moved(read: _Read, files: Sequence[ChangeFileRow]) -> bool:
-    """Whether rows may have changed their keys without all of their values since."""
+    """Whether rows may have changed their keys since then without sending all of their values."""
     return any(f.has_key_changes and f.unsent and f.last_sequence > read.sequence for f in files)
 
 
@@ -113,14 +113,15 @@ def _covers(read: _Read, missing: pa.Table) -> bool:
 
 
 def _codes(tables: Sequence[pa.Table]) -> list[np.ndarray[Any, Any]]:
-    """For each table a number for each row, equal for equal rows."""
+    """For each table, a number per row. Equal rows have equal numbers."""
     joined = pa.concat_tables(tables)
     codes = key_codes([joined.column(n) for n in joined.column_names])
     return np.split(codes, np.cumsum([t.num_rows for t in tables])[:-1].tolist())
 
 
 def _filled(batch: FoldedBatch, missing: pa.Table, rows: pa.Table) -> FoldedBatch:
-    """The batch's files written again, the missing rows' unsent values taken from `rows`."""
+    """The batch with its files written again: `rows` gives the unsent values of the missing
+    rows."""
     unsent: set[str] = set()
     has_origins = False
     for path in batch.paths:

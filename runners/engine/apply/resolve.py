@@ -1,8 +1,9 @@
-"""Up to which commit time each table of a `ChangeSink` is resolved: what the heartbeat says of the
-log, and what is delivered.
+"""Up to which commit time each table of a `ChangeSink` is resolved. It combines the heartbeat's
+knowledge of the log with what is delivered.
 
-A mark is recorded before it is told, so it never goes back: after a crash, and where the source's
-clock is set back, a table's next mark is later than every one that may have been told.
+A mark is recorded before the target hears of it, so it never goes back. After a crash, or when the
+source's clock is set back, a table's next mark is still later than every mark that the target may
+have heard.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from runners.engine.store.protocol import Store, TableRow, TableState, is_live
 from runners.engine.store.target_table import target_table
 
 SETTLE_SECONDS = 2.0
-"""A source stamps a transaction before it writes it: one that is stamped just before a heartbeat
-may lie behind it in the log."""
+"""A source stamps a transaction before it writes it. So a transaction that is stamped just before a
+heartbeat may lie behind it in the log."""
 
 
 class Resolver:
-    """`marks`: pairs (segment, source's time), ascending: everything committed until then is
-    decoded up to the end of the segment."""
+    """`marks`: ascending pairs (segment, source's time). Everything committed until that time is
+    decoded up to the end of that segment."""
 
     def __init__(
         self,
@@ -43,7 +44,8 @@ class Resolver:
         self._every = every_seconds
 
     def due(self, row: TableRow) -> Resolved | None:
-        """What is to be told of the table now; None where it is too early, or no more is known."""
+        """The mark to report for the table now. None where it is too early, or nothing new is
+        known."""
         if not (is_live(row) and row.is_snapshot_done and row.state is TableState.REPLICATING):
             return None
         marks = self._marks()
@@ -58,11 +60,11 @@ class Resolver:
         return Resolved(row.merged_sequence, at)
 
     def record(self, marks: Mapping[TableId, Resolved]) -> None:
-        """Remember marks, before they are told."""
+        """Record marks before they are reported."""
         self._store.record_resolved({table: mark.at for table, mark in marks.items()})
         failpoints.hit("resolved_recorded")
 
     def tell(self, row: TableRow, mark: Resolved) -> None:
-        """Tell the target of a mark that is recorded."""
+        """Report a recorded mark to the target."""
         self._sink.resolved(target_table(self._replicator, row), mark)
         failpoints.hit("resolved_told")

@@ -1,10 +1,10 @@
-"""Rewinds one table to a time inside the keep window: an older version of the target as a staging
-copy, the changes since then applied to it again from the change log, published in one commit
-(CORRECTNESS 15).
+"""Rewinds one table to a time inside the keep window. It makes a staging copy of an older version
+of the target, applies the changes since then to it again from the change log, and publishes it in
+one commit (CORRECTNESS 15).
 
-The table's own job does it, so its live rows stand still meanwhile and the copy is level with them
-at the end; readers see them until then. What is not possible is refused with the reason, and the
-table goes on as it was.
+The table's own job does it, so its live rows do not change meanwhile, and the copy is level with
+them at the end. Readers see the live rows until then. A rewind that is not possible is refused with
+the reason, and the table continues as it was.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ NEVER = last_sequence(2**31 - 1)
 
 
 def told(seconds: float) -> str:
-    """A moment as messages show it."""
+    """A time as messages show it."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def sequence_at(files: list[ChangeFileRow], moment: float, merged: int) -> int:
-    """The last sequence before any change that was committed after `moment`, in whole change files;
-    `merged` where there is none."""
+    """The last sequence before any change that was committed after `moment`, in whole change files.
+    `merged` where no such change exists."""
     later = [f.first_sequence for f in files if f.last_committed_at > moment]
     return min([*(s - 1 for s in later), merged])
 
 
 @runtime_checkable
 class RewindTarget(MergeTarget, Rewindable, Protocol):
-    """What a rewind needs of a target."""
+    """The parts of a target that a rewind needs."""
 
 
 class Rewinder:
-    """One call for a table at a time, by its job. `on_progress` hears of each part that is applied
-    again; a rewind that is stopped between two parts begins again in the next run."""
+    """One call at a time for each table, by its job. `on_progress` hears of each part that is
+    applied again. A rewind that is stopped between two parts begins again in the next run."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ class Rewinder:
         self._should_stop = should_stop
 
     def rewind(self, row: TableRow) -> None:
-        """Do what is asked of the table (`rewind_to`), or refuse it. Raises only what stops the
-        run, and a damaged change file, which is decoded again first."""
+        """Rewind the table to `rewind_to`, or refuse that. Raises only what stops the run, and the
+        error of a damaged change file, which is then decoded again."""
         row = self.adopt(row)
         if row.rewind_to is None:
             return
@@ -101,9 +101,9 @@ class Rewinder:
             )  # fmt: skip
 
     def adopt(self, row: TableRow) -> TableRow:
-        """After a kill between publishing and recording: the target's token is of the next
-        generation then, and only a rewind that was asked for can have written it. The row as it is
-        then."""
+        """Finish a rewind that was killed between publishing and recording. Then the target's token
+        has the next generation, and only a requested rewind can have written it. Returns the row
+        after that."""
         if row.rewind_to is None:
             return row
         token = self._writer.token(target_table(self._replicator, row))
@@ -156,8 +156,8 @@ class Rewinder:
         self._store.log("INFO", text, row.id)
 
     def _found(self, row: TableRow, wanted: int, moment: float) -> KeptVersion:
-        """The version to begin with; refused where the target or the change log does not reach back
-        so far."""
+        """The version to begin with. Refused where the target or the change log does not reach back
+        far enough."""
         found = self._writer.version_at(target_table(self._replicator, row), wanted)
         if found is None or found.sequence > wanted:
             earliest = told(found.committed_at) if found else "now"
@@ -176,9 +176,9 @@ class Rewinder:
     def _replay(
         self, row: TableRow, table: TargetTable, files: list[ChangeFileRow], after: int
     ) -> bool:
-        """Apply the files to the staging copy, in merges like those of a table that follows. They
-        end where the live rows do: at a transaction's end. False where a stop was asked for
-        before."""
+        """Apply the files to the staging copy, in merges like those of a table that replicates.
+        They end where the live rows do: at a transaction's end. False where a stop was asked before
+        that."""
         end = frontier_at(self._store, segment_of(row.merged_sequence))
         while files:
             self._on_progress(row.id)

@@ -1,5 +1,5 @@
-"""What is captured, decoded and not yet merged, in memory, so that the loop asks the store only
-when something changed."""
+"""What is captured, decoded and not yet merged. It is kept in memory, so that the loop queries the
+store only when something changed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from runners.engine.store.protocol import ChangeFileRow, SegmentRow
 
 TRIM_PAST = 4096
 OPEN = 1 << 62
-"""Stands for the position of a segment that ends within a transaction: no view lies behind it."""
+"""Stands for the position of a segment that ends within a transaction: no consistent snapshot lies
+behind it."""
 
 
 class Backlog:
-    """Thread safe. Segments in order with their marks (of very many the last ones, and where the
-    others end), and per table the commit time of its oldest unmerged change."""
+    """Thread safe. It holds the segments in order with their marks. If there are very many, it
+    holds the last ones and the frontier at the others' end. Per table it holds the commit time of
+    the oldest unmerged change."""
 
     def __init__(self, segments: Sequence[SegmentRow], last_segment: int) -> None:
         self._lock = threading.Lock()
@@ -34,14 +36,14 @@ class Backlog:
         self._frontier = self._reach()
 
     def sealed(self, row: SegmentRow, files: Sequence[ChangeFileRow] = ()) -> None:
-        """A segment was recorded; with its change files where it is decoded already."""
+        """A segment was recorded, with its change files where it is already decoded."""
         with self._lock:
             self._segments[row.number] = row
             if row.is_decoded:
                 self._decode([row.number], files)
 
     def begun_again(self, start: Position) -> None:
-        """The log starts at this position; what there was before belongs to one that was lost."""
+        """The log starts at this position. Everything before belongs to a log that was lost."""
         with self._lock:
             self._segments = {n: s.ended(start) for n, s in self._segments.items()}
             self._ends = {n: min(e, start.ordinal) for n, e in self._ends.items()}
@@ -99,14 +101,14 @@ class Backlog:
         return self._frontier
 
     def end(self) -> tuple[SegmentRow | None, float]:
-        """The frontier's segment, None where it is kept no longer, and the last commit time up to
-        it that was seen."""
+        """The frontier's segment (None where it is no longer kept), and the last commit time that
+        was seen up to it."""
         with self._lock:
             return self._segments.get(self._frontier.segment), self._committed_at
 
     def is_done(self, table: TableId, position: int, captured: int) -> bool:
-        """Whether everything up to the log's `position` is decoded, and what that brought of the
-        table is merged. `captured`: up to where the log is captured, asked before this."""
+        """Whether everything up to the log's `position` is decoded, and the table's part of it
+        merged. `captured`: how far the log is captured; ask for it before this call."""
         with self._lock:
             if self._oldest.get(table) is not None:
                 return False
@@ -126,13 +128,13 @@ class Backlog:
         return max((n for n, end in ends.items() if end <= position), default=lowest - 1)
 
     def touched(self, table: TableId) -> int:
-        """A number that changes whenever files of the table are listed: ask it before the store,
-        for `mark`."""
+        """A number that changes whenever files of the table are listed. For `mark`: ask for it
+        before you ask the store."""
         return self._touched.get(table, 0)
 
     def mark(self, table: TableId, unmerged: Sequence[ChangeFileRow], touched: int) -> None:
-        """The table's unmerged files as the store told after `touched` was asked. Left as it is
-        where files were listed since."""
+        """Note the table's unmerged files, as the store gave them after `touched` was asked.
+        Changes nothing where files were listed since."""
         with self._lock:
             if self._touched.get(table, 0) != touched:
                 return

@@ -12,9 +12,9 @@ from runners.engine.store.protocol import Store
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Up to where everything is decoded: the number of the last segment before the first undecoded
-    one that ends at a transaction's end, and the numbers of all such segments (a merge may end only
-    at one of them)."""
+    """Up to where everything is decoded. It has the number of the last segment that ends at a
+    transaction's end and lies before the first undecoded one. It also has the numbers of all such
+    segments: a merge may end only at one of them."""
 
     segment: int
     closed: tuple[int, ...]
@@ -25,8 +25,8 @@ class Frontier:
 
 
 def frontier(segments: Sequence[tuple[int, bool, bool]], last_known: int) -> Frontier:
-    """From (number, is_closed, is_decoded) in order. Without any kept segment everything up to
-    `last_known` is done."""
+    """The frontier from (number, is_closed, is_decoded) in order. If no segment is kept, everything
+    up to `last_known` is done."""
     if not segments:
         return Frontier(last_known, ())
     reached, closed = segments[0][0] - 1, []
@@ -40,6 +40,6 @@ def frontier(segments: Sequence[tuple[int, bool, bool]], last_known: int) -> Fro
 
 
 def frontier_at(store: Store, segment: int) -> Frontier:
-    """That segment as the frontier, with all ends before it that the store has."""
+    """The frontier that ends at that segment, with all earlier ends that the store has."""
     closed = (s.number for s in store.segments() if s.is_closed and s.number <= segment)
     return Frontier(segment, tuple(sorted(closed)))

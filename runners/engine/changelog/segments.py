@@ -1,8 +1,8 @@
-"""Where raw segments and change files lie: write, seal, read, sweep; in a folder or in an object
-store. Knows no source and no table's content.
+"""Writes, seals, reads and sweeps raw segments and change files, in a folder or in an object store.
+Knows no source and no table's content.
 
 A raw segment is `RSEG0001`, u32 little-endian length of the head, the head (JSON), and the
-messages: each u32 little-endian length and bytes. Its listing in the store is the truth; a file
+messages: each is a u32 little-endian length and its bytes. The store's list is the truth: a file
 without a row is swept.
 """
 
@@ -36,8 +36,8 @@ _LENGTH = struct.Struct("<I")
 
 
 def read_segment(path: str, crc32: int, number: int) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """Head and body (uint8) of a raw segment, its checksum verified; `log:segment-corrupt`,
-    `log:store`."""
+    """Head and body (uint8) of a raw segment, after its checksum is verified.
+    `log:segment-corrupt`, `log:store`."""
     try:
         data = (
             np.frombuffer(files.read(path), np.uint8).copy()  # decoders want memory of their own
@@ -64,8 +64,8 @@ class Sealed:
 
 class SegmentFile:
     """A raw segment that is being written: `append` blocks, then `seal` or `discard`. For an object
-    store it grows in the local folder `spool`, and is sent as one object when it is sealed; its
-    name carries the run's attempt, so that nobody else ever writes that object."""
+    store it grows in the local folder `spool`, and is sent as one object when it is sealed. Its
+    name has the run's attempt, so that no other run ever writes that object."""
 
     def __init__(self, path: str, head: dict[str, Any], spool: Path) -> None:
         self._path = path
@@ -91,7 +91,8 @@ class SegmentFile:
         self.size_bytes += len(data)
 
     def seal(self) -> Sealed:
-        """fsync, rename, fsync the folder; in a store: send it (step 1 of the order of writes)."""
+        """Make the file durable (step 1 of the order of writes): fsync, rename, fsync the folder.
+        For an object store: send it."""
         try:
             if files.is_url(self._path):
                 self._file.close()
@@ -124,8 +125,8 @@ def write_error(err: OSError) -> ReplicationError:
 
 
 def raise_if_away(path: str, err: OSError) -> None:
-    """`log:store` where a file of a store couldn't be read though it may well be there: nothing is
-    damaged then."""
+    """Raise `log:store` where a file of an object store couldn't be read but may still exist: then
+    nothing is damaged."""
     if files.is_url(path) and not isinstance(err, FileNotFoundError):
         raise ReplicationError("log:store") from err
 
@@ -157,7 +158,7 @@ class ChangeLog:
             raise write_error(err) from err
 
     def _made(self, spool: Path) -> Path:
-        """The folders that have to be there; where segments grow."""
+        """Create the folders that are needed. Returns where segments grow."""
         if files.is_url(self.root):
             files.make_folder(self.segments)  # says at once whether the store can be written
             private_folder(spool)
@@ -187,7 +188,7 @@ class ChangeLog:
         return max((int(n) for n in names if n.isdigit()), default=0)
 
     def sweep(self, keep: Iterable[str]) -> int:
-        """Remove every file that the store doesn't list; how many."""
+        """Remove every file that the store doesn't list. Returns how many."""
         kept = set(keep)
         swept = 0
         for folder in {self.segments, self.changes, self.merges, str(self._spool)}:
@@ -198,20 +199,20 @@ class ChangeLog:
         return swept
 
     def unlink(self, paths: Iterable[str]) -> None:
-        """Remove files; those already gone are fine."""
+        """Remove files. Files that are already gone are no error."""
         self.added(-files.remove_all(paths))
         failpoints.hit("files_unlinked")
 
     def added(self, size_bytes: int) -> None:
-        """Files of so many bytes were added (by tasks, or as a sealed segment), or removed where
-        negative."""
+        """Note that files of that many bytes were added (by tasks, or as a sealed segment), or
+        removed where negative."""
         with self._lock:
             self._bytes += size_bytes
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all listed files, kept as a running sum: a folder of a day's files is slow to
-        look through."""
+        """Bytes of all listed files, as a running sum: it takes long to list a folder with a day's
+        files."""
         return self._bytes
 
     def _scan(self) -> int:

@@ -1,5 +1,5 @@
-"""Tells the target's own readers of watermarks: a row in its progress table, now and then, from a
-thread of its own. Nobody waits for it, and its faults stop nothing."""
+"""Publishes watermarks for the target's own readers: a row in its progress table, now and then,
+from its own thread. Nobody waits for it, and its faults stop nothing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ logger = logging.getLogger("replicator.rounds")
 
 
 class Publisher:
-    """At most one row in `seconds`, and none while one is being written: a watermark that comes in
-    between is not told there. 0 seconds: never."""
+    """Writes at most one row in `seconds` (0: never). A watermark that comes while a row is being
+    written, or too early, is not written to the target."""
 
     def __init__(
         self,

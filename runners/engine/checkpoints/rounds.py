@@ -1,11 +1,12 @@
-"""Rounds: tables that merge each for themselves meet at one commit sequence, and a watermark is
-published there (CORRECTNESS 31).
+"""Rounds: tables merge independently, but meet at one commit sequence, and a watermark is published
+there (CORRECTNESS 31).
 
 A round begins with the decode frontier of that moment as its end. A table that has work merges
-first to exactly that end and says its version there; a table without work is there already. Then
-each goes on past it: nobody waits for anybody, since the version is known. When all are there, one
-row publishes the versions. A table that fails is left out, and so is one that needs too long; that
-one is waited for again once it has passed the end that it missed.
+first to exactly that end and reports its version there. A table without work is there already. Then
+each table merges past it: no table waits for another, since the version is known. When all tables
+are there, one row publishes the versions. A round leaves out a table that fails, and a table that
+takes too long. Later rounds wait for the slow table again once it has passed the end that it
+missed.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ logger = logging.getLogger("replicator.rounds")
 
 PATIENCE_SECONDS = 30.0
 VERSIONS_A_TURN = 32
-"""Tables without work whose version is asked for at a time, so that thousands of them don't queue
-ahead of merges."""
+"""How many tables without work are asked for their version in one turn. The limit keeps thousands
+of them from queueing ahead of merges."""
 BEHIND = "behind"
 QUARANTINED = "rows quarantined"
 
 
 @dataclass
 class Round:
-    """A round under way: its end, and which tables are still to come there."""
+    """A round in progress: its end, and which tables have not reached it."""
 
     segment: int
     position: Position
@@ -59,14 +60,14 @@ class Round:
 
 
 def cut(reached: Frontier, segment: int) -> Frontier:
-    """The frontier as if nothing past `segment` were there."""
+    """The frontier, cut off after `segment`."""
     if reached.segment <= segment:
         return reached
     return Frontier(segment, tuple(n for n in reached.closed if n <= segment))
 
 
 class TableRounds(Protocol):
-    """What a table's jobs ask of the rounds."""
+    """The part of the rounds that a table's jobs call."""
 
     def limit(self, table: TableId) -> tuple[Frontier, bool]: ...
     def arrive(self, row: TableRow) -> None: ...
@@ -82,8 +83,8 @@ class TableRounds(Protocol):
 
 
 class NoRounds:
-    """For a target without versions that could be told: each table goes as far as it can, and no
-    watermark is published."""
+    """For a target without versions to name: each table merges as far as it can, and no watermark
+    is published."""
 
     def __init__(self, backlog: Backlog) -> None:
         self._backlog = backlog
@@ -115,9 +116,9 @@ class NoRounds:
 
 
 class Rounds:
-    """Thread safe. The loop calls `turn`; each table's job asks for its `limit` before it merges
-    and calls `arrive` after it. `known_until`: the source's time up to which everything committed
-    is decoded, None before the first heartbeat."""
+    """Thread safe. The loop calls `turn`; each table's job calls `limit` before a merge and
+    `arrive` after it. `known_until`: the source's time until which everything committed is decoded;
+    None before the first heartbeat."""
 
     def __init__(
         self,
@@ -154,8 +155,8 @@ class Rounds:
 
     # --- the table's job -----------------------------------------------------------------------------------------  # noqa: E501
     def limit(self, table: TableId) -> tuple[Frontier, bool]:
-        """Up to where the table may merge now: the frontier, or the round's end while the round
-        waits for it; and whether that is before the frontier."""
+        """Up to where the table may merge now, and whether that is before the frontier. It is the
+        round's end while the round waits for the table, and otherwise the frontier."""
         with self._lock:
             reached = self._backlog.frontier
             if self._round is None or table not in self._round.awaited:
@@ -164,8 +165,8 @@ class Rounds:
             return limited, limited is not reached
 
     def arrive(self, row: TableRow) -> None:
-        """After a merge, by its job: if the table is at the round's end now, its version is noted.
-        `row` is fresh."""
+        """Call it after a merge, from the table's job. If the table is at the round's end now, its
+        version is noted. `row` is fresh."""
         with self._lock:
             now = self._round
             if now is None or row.id not in now.awaited:
@@ -177,8 +178,8 @@ class Rounds:
             self._note(row, now)
 
     def _note(self, row: TableRow, now: Round) -> None:
-        """Note the version that the table has now; one whose token is not what we merged last is
-        never noted."""
+        """Note the table's version now. It is not noted where the target's token is not what we
+        merged last."""
         try:
             found = self._writer.version(target_table(self._replicator, row))
         except ReplicationError as err:
@@ -198,20 +199,20 @@ class Rounds:
                 self._enter(now, row.id, found.version)
 
     def give_up(self, table: TableId) -> None:
-        """The table can't stop at the round's end: it is left out of this one."""
+        """The table can't stop at the round's end: this round leaves it out."""
         with self._lock:
             if self._round is not None and table in self._round.awaited:
                 self._missed[table] = self._round.sequence
                 self._round.awaited.discard(table)
 
     def changed(self, table: TableId) -> None:
-        """The target's table gets another version with the same rows (upkeep)."""
+        """The target's table gets another version with the same rows (maintenance)."""
         with self._lock:
             self._known.pop(table, None)
 
     def copied(self, table: TableId) -> None:
-        """The table was copied just now: it holds what was committed until then, so it fits rounds
-        that end later only."""
+        """The table was copied just now: it holds what was committed until then, so it fits only
+        rounds that end later."""
         with self._lock:
             self._known.pop(table, None)
             self._copied_at[table] = self._source_now()
@@ -229,8 +230,8 @@ class Rounds:
         busy: Container[TableId],
         start: Callable[[TableRow], None],
     ) -> Watermark | None:
-        """Begin, go on with or end a round; the watermark that was published. `start` begins the
-        job that notes the version of a table without work."""
+        """Begin, continue or end a round. Returns the watermark that was published. `start` begins
+        the job that notes the version of a table without work."""
         with self._lock:
             if self._round is None:
                 self._round, rows = self._begin(rows)
@@ -245,8 +246,8 @@ class Rounds:
         return self._publish(ended, rows)
 
     def _begin(self, rows: Sequence[TableRow]) -> tuple[Round | None, Sequence[TableRow]]:
-        """A round where one is due, and the tables as they are once its end is known: what decoding
-        found wrong with a table is told before the frontier moves past it."""
+        """A round if one is due, and the tables, read after the round's end is known: decoding
+        reports a table's faults before the frontier moves past them."""
         now = self._clock()
         known = self._known_until()
         if now - self._opened_at < self._settings.round_seconds or known is None:
@@ -317,8 +318,8 @@ class Rounds:
 
 
 def is_healthy(row: TableRow) -> bool:
-    """Whether a round may wait for the table: one with quarantined rows lacks something at every
-    moment."""
+    """Whether a round may wait for the table. A table with quarantined rows lacks something at
+    every moment."""
     return (
         is_live(row)
         and not row.rows_quarantined

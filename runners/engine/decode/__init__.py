@@ -1,1 +1,1 @@
-"""Raw segments into change files, one Spark task a segment."""
+"""Decodes raw segments into change files, one Spark task per segment."""

@@ -1,5 +1,5 @@
-"""The decode job: raw segments to change files, one task a segment, columnar. Order of writes, step
-4."""
+"""The decode job: raw segments to change files, one task per segment, columnar. Step 4 of the order
+of writes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from runners.engine.store.protocol import ChangeFileRow, SegmentRow
 
 @dataclass(frozen=True, slots=True)
 class DecodeTask:
-    """What a task needs for one segment. `row_limit`: the most bytes of a row that are copied; 0:
-    as many as there are."""
+    """What a task needs for one segment. `row_limit`: the largest row that is copied, in bytes; 0:
+    no limit."""
 
     number: int
     path: str
@@ -40,9 +40,8 @@ class DecodeTask:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a decode job made. `faults`: a reason for each table with values that could not be
-    carried; `passed`: the highest position of rows that were passed over, by the source's number of
-    their table."""
+    """What a decode job made. `faults`: a reason for each table with unsupported values. `passed`:
+    the highest position of rows that were passed over, by the source's number of their table."""
 
     files: tuple[ChangeFileRow, ...]
     poisons: tuple[tuple[int, Poison], ...]
@@ -57,8 +56,8 @@ def load(path: str) -> Any:
 
 
 def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
-    """Decode one segment and write its change files, durable; the facts as JSON. Runs in a task;
-    pure but for files of its own attempt's name."""
+    """Decode one segment and write its change files, durable. Returns the facts as JSON. Runs in a
+    task; its only side effect is files with its own attempt's name."""
     files: list[dict[str, Any]] = []
     poisons: list[dict[str, Any]] = []
     passed: list[tuple[int, int]] = []
@@ -86,8 +85,8 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
 
 
 def small(item: DecodedTable, limit: int) -> DecodedTable | Poison:
-    """The changes without values of too large rows, which are marked; what stops a table that can't
-    do without them."""
+    """The changes without the values of too large rows, which are marked. Returns what stops the
+    table instead if the table can't do without these values."""
     try:
         changes = sizes.of_limit(item.changes, item.schema, limit or item.changes.nbytes)
     except ReplicationError as err:
@@ -96,7 +95,8 @@ def small(item: DecodedTable, limit: int) -> DecodedTable | Poison:
 
 
 def write_file(path: str, item: DecodedTable) -> dict[str, Any]:
-    """A change file with its facts, as `file_row` reads them; durable but for its folder."""
+    """Write a change file. Returns its facts, as `file_row` reads them. The file is durable, but
+    its folder's entry is not yet."""
     sink = pa.BufferOutputStream()
     pq.write_table(
         item.changes, sink, compression="zstd", compression_level=1, use_dictionary=False,
@@ -150,7 +150,7 @@ def _places(item: DecodedTable) -> tuple[list[int], list[int], list[int]]:
 
 
 def _faults(changes: pa.Table) -> dict[str, Any]:
-    """How many rows have values that could not be carried, and why the first one has."""
+    """How many rows have unsupported values, and the reason of the first one."""
     if "_faulty" not in changes.column_names:
         return {"faults": 0, "fault": ""}
     reasons = changes.column("_fault_reason").drop_null()

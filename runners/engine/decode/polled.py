@@ -1,5 +1,5 @@
-"""What a source gave at a poll, as change files: numbered by its segment, written durable. It is
-Arrow already, so no task is needed; nothing of it is kept in another form."""
+"""Writes what a poll gave as durable change files, numbered by its segment. It is Arrow already, so
+it needs no task. The change files are its only form."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write_polled(number: int, found: Polled, prefix: str, row_limit: int = 0) ->
 
 
 def _numbered(number: int, found: Polled) -> Iterator[DecodedTable]:
-    """Each table's changes with their sequences, which count through the whole poll."""
+    """Each table's changes with their sequences, which count across the whole poll."""
     following = first_sequence(number)
     for part in found.changes:
         rows = _checked(part)
@@ -61,7 +61,7 @@ def _checked(part: TableChanges) -> pa.Table:
 
 
 def _version(schema: TableSchema) -> str:
-    """A word that is another one for each schema of a table."""
+    """A word that differs for each schema of a table."""
     text = json.dumps(schema.bare.to_json(), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -1,5 +1,5 @@
-"""The decode thread: takes sealed segments from the backlog in runs and lists their change files.
-How a segment is decoded is `decode`'s."""
+"""The decode thread: takes runs of sealed segments from the backlog and lists their change files.
+`decode` decodes a segment."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def one_job(rows: Sequence[SegmentRow]) -> list[SegmentRow]:
 
 
 def _is_in_copy(row: TableRow, poison: Poison) -> bool:
-    """Whether what happened is older than the table's copy."""
+    """Whether the fault is older than the table's copy."""
     return row.is_snapshot_done and 0 < poison.position < row.snapshot_position
 
 
 def missed(rows: Iterable[TableRow], passed: Mapping[int, int]) -> list[TableId]:
-    """The tables whose rows were passed over, up to these positions by number, though their copies
-    should have them. It can't happen as far as we know; but it did once, and a hole that nobody
-    sees is the worst that can."""
+    """The tables whose rows were passed over though their copies should have them. `passed` has the
+    highest such position for each table number. As far as we know it can't happen. But it did once,
+    and a hole that nobody sees is the worst fault."""
     return [
         row.id
         for row in rows
@@ -68,9 +68,9 @@ def missed(rows: Iterable[TableRow], passed: Mapping[int, int]) -> list[TableId]
 
 
 class Decoding:
-    """Runs until `stop`; a fault ends it and is raised by `check`. Who holds `lock` keeps it from
-    decoding. Without a `decoder` there is nothing to decode: what was polled gets its change files
-    at once (`polled`)."""
+    """Runs until `stop`. A fault ends it; `check` raises that fault. Nothing is decoded while
+    somebody holds `lock`. Without a `decoder` there is nothing to decode: polled changes get their
+    change files at once (`polled`)."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Decoding:
         self.lock = threading.Lock()
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def wake(self) -> None:
@@ -118,25 +118,24 @@ class Decoding:
         self._thread.join()
 
     def drop(self, table: TableId) -> None:
-        """Forget every change file of a table that was removed; a job that decodes it now ends
-        first."""
+        """Forget every change file of a table that was removed. A job that is decoding the table
+        ends first."""
         with self.lock:
             touched = self._backlog.touched(table)
             self._log.unlink(self._store.drop_changes(table))
             self._backlog.mark(table, (), touched)
 
     def polled(self, number: int, found: Polled) -> list[ChangeFileRow]:
-        """The durable change files of what a poll brought. Whoever calls holds `lock`, and lists
-        them with the segment."""
+        """The durable change files of polled changes. The caller holds `lock`, and lists the files
+        with the segment."""
         prefix = self._log.change_prefix(number)
         done = write_polled(number, found, prefix, self._row_limit)
         failpoints.hit("change_files_written")
         return self._kept(done)
 
     def again(self, number: int, table: TableId | None = None) -> None:
-        """A change file of the table was damaged: its segment is decoded once more, to the same
-        numbers. What was polled is kept in no other form; then only a fresh copy of the table is
-        right."""
+        """A change file of the table was damaged: decode its segment once more, to the same
+        numbers. Polled changes have no other form, so then only a fresh copy of the table helps."""
         if self._decoder is None:
             if table is not None:
                 facts = {"segment": str(number), "offset": "0"}
@@ -193,8 +192,8 @@ class Decoding:
         return {r.id: r for r in self._store.tables() if is_live(r)}
 
     def _kept(self, done: Decoded) -> list[ChangeFileRow]:
-        """The files of tables that are copied and can go on; the others are removed. Tables that
-        can't go on are told so."""
+        """The files of tables that are copied and can continue; the other files are removed. Tables
+        that can't continue get their fault."""
         self._log.added(sum(f.size_bytes for f in done.files))
         known = self._live()
         live = self._without_unsupported(known, done.faults)
@@ -208,15 +207,15 @@ class Decoding:
         return files
 
     def _copy_again(self) -> None:
-        """Tables whose copies are not done lack the lost changes as well: they are copied in a view
-        from after them."""
+        """Tables whose copies are not done lack the lost changes too: copy them in a consistent
+        snapshot that is opened after these changes."""
         for row in self._store.tables():
             if is_live(row) and not row.is_snapshot_done:
                 self._store.table_progress(row.id, is_resync_asked=True)
 
     def _tell_missed(self, rows: Iterable[TableRow], passed: Mapping[int, int]) -> None:
-        """Rows that were passed over while a table was copied are told once it is: so they are kept
-        in mind."""
+        """Report tables whose rows were passed over. Rows that were passed over during a table's
+        copy are remembered, and reported once the copy is done."""
         for number, position in passed.items():
             self._passed[number] = max(position, self._passed.get(number, position))
         for table in missed(rows, self._passed):
@@ -225,8 +224,7 @@ class Decoding:
     def _without_unsupported(
         self, rows: Mapping[TableId, TableRow], faults: Mapping[TableId, str]
     ) -> set[TableId]:
-        """The tables whose files are listed: not those that stop at a value that could not be
-        carried."""
+        """The tables whose files are listed: not those that stop at an unsupported value."""
         stopped = {table: why for table, why in faults.items() if table in rows}
         stopped = {t: why for t, why in stopped.items() if not rows[t].quarantines}
         for table, why in stopped.items():

@@ -1,4 +1,4 @@
-"""Append: every change becomes a row of the log that the copy is, in order; nothing is folded
+"""Append: every change becomes one row of the target, which is a log, in order. Nothing is folded
 (CORRECTNESS 7). Pure."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _WORDS = pa.array([op.name.lower() for op in Op])
 def fold_append(changes: pa.Table, schema: TableSchema) -> Folded:
     """The changes as rows with `_operation`, `_committed_at`, `_sequence` and `_unsent` (names of
     the columns that the log did not carry, NULL where it carried all). An update that changed its
-    key is a `delete` of the old key, then the `update`, which has the next sequence; a TRUNCATE is
-    a row without values."""
+    key becomes a `delete` of the old key, then the `update` with the next sequence. A TRUNCATE is a
+    row without values."""
     if "_before" not in changes.column_names:
         changes = _numbered(changes, np.ones(changes.num_rows, np.int64))
         return Folded(_rows(changes, schema, None, changes.column("_op")), False, (), False)
@@ -40,8 +40,8 @@ def fold_append(changes: pa.Table, schema: TableSchema) -> Folded:
 
 
 def _numbered(changes: pa.Table, half: np.ndarray[Any, Any]) -> pa.Table:
-    """With a `_sequence` of its own for each half of a change, in the same segment: rows have even
-    and odd numbers there."""
+    """The rows with a `_sequence` for each half of a change, in the same segment: a change has an
+    even and an odd number there."""
     sequence = changes.column("_sequence").to_numpy()
     segment = sequence >> SEQUENCE_SHIFT << SEQUENCE_SHIFT
     at = changes.schema.get_field_index("_sequence")
@@ -52,7 +52,7 @@ def _numbered(changes: pa.Table, half: np.ndarray[Any, Any]) -> pa.Table:
 def _key_differs(
     changes: pa.Table, before: pa.StructArray, schema: TableSchema
 ) -> np.ndarray[Any, Any]:
-    """Whether a row's key is another than in its old image; NULL and NaN are themselves."""
+    """Whether a row's key differs from its old image. NULL equals NULL, and NaN equals NaN."""
     count = changes.num_rows
     if not schema.key:
         return np.zeros(count, bool)
@@ -89,8 +89,8 @@ def _rows(
 def _unsent_names(
     changes: pa.Table, schema: TableSchema, is_old: np.ndarray[Any, Any], op: Any, kept: set[str]
 ) -> pa.Array:
-    """Per row the names of the columns that were not sent: an old image has the columns `kept`, a
-    delete without one the key's. NULL where all were sent, and for a TRUNCATE."""
+    """Per row the names of the columns that were not sent. An old image has the columns `kept`; a
+    delete without one has the key's. NULL where all were sent, and for a TRUNCATE."""
     names = [c.name for c in schema.columns]
     missing = np.zeros((changes.num_rows, len(names)), bool)
     partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)

@@ -1,5 +1,5 @@
-"""Which of several foldings of one merge a change belongs to: all changes of a key go to the same.
-Knows no file, no Spark."""
+"""Decides which of several foldings of one merge a change belongs to: all changes of a key go to
+the same one. Knows no file, no Spark."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ HALF = np.uint64(32)
 def of_bucket(
     changes: pa.Table, key: Sequence[str], bucket: int, buckets: int, *, moves: bool
 ) -> pa.Table:
-    """The changes whose key is in `bucket` of `buckets`; without a key, one in `buckets`. `moves`:
-    some changes may change a key; each of them becomes an upsert of the new one, and a delete of
-    the old one in that one's bucket (CORRECTNESS 8), in any order among each other. Rows whose
-    values of the old row are still needed must not come here with changed keys."""
+    """The changes whose key is in `bucket` of `buckets`; without a key, one part in `buckets`.
+    `moves`: some changes may change a key. Each of these becomes an upsert of the new key, and a
+    delete of the old key in the old key's bucket (CORRECTNESS 8), in any order among each other. Do
+    not pass rows with changed keys whose old row's values are still needed."""
     if not key:
         own = changes.column("_sequence").to_numpy() % buckets
         return changes.filter(pa.array(own == bucket))
@@ -41,7 +41,7 @@ def of_bucket(
 
 
 def _buckets_of(keys: pa.Table, buckets: int) -> np.ndarray[Any, Any]:
-    """Each row's bucket. Any spread will do that depends on nothing but the key's values."""
+    """Each row's bucket. It depends only on the key's values; any spread is good."""
     first = keys.column(0)
     if keys.num_columns == 1 and pa.types.is_integer(first.type) and not first.null_count:
         numbers: np.ndarray[Any, Any] = first.to_numpy().astype(np.uint64)
@@ -80,7 +80,7 @@ def _old_keys(changes: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def _same(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whether two keys are one; NaN is itself."""
+    """Whether two keys are equal; NaN equals NaN."""
     old, new = one_zero(old), one_zero(new)
     same = pc.fill_null(pc.equal(old, new), False)
     if pa.types.is_floating(new.type):

@@ -1,6 +1,6 @@
-"""The row filter of a table over what a fold gives (CORRECTNESS 20): a row that leaves the filter
-is a delete by its key, one that enters it is an upsert. Looks at each key's last image, so what a
-row was in between does not matter. No I/O, no Spark."""
+"""Applies a table's row filter to what a fold gives (CORRECTNESS 20). A row that leaves the filter
+becomes a delete by its key; a row that enters it becomes an upsert. Only each key's last image
+counts, so earlier images do not matter. No I/O, no Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from runners.engine.fold.mirror import Folded, unsent_matrix
 
 @lru_cache(64)
 def bound(schema: TableSchema) -> Expression:
-    """The table's filter. `source:filter-invalid` where it does not fit its columns any more."""
+    """The table's filter. `source:filter-invalid` where it no longer fits the table's columns."""
     try:
         return bind(schema.filter, schema)
     except FilterError as err:
@@ -34,14 +34,14 @@ def bound(schema: TableSchema) -> Expression:
 
 
 def kept(rows: pa.Table, schema: TableSchema) -> pa.ChunkedArray:
-    """For each of some whole images whether the table's filter is true of it."""
+    """Whether the table's filter is true, for each whole image."""
     return matches(bound(schema), rows)
 
 
 def filtered(folded: Folded, schema: TableSchema) -> Folded:
-    """Rows that the filter does not keep as deletes by key, which do no harm where the target has
-    no such row; without a key they are left out. Rows that lack a value which the filter needs stay
-    undecided, as they are."""
+    """Turns rows that the filter does not keep into deletes by key. Such a delete changes nothing
+    where the target has no such row. Without a key these rows are left out. Rows that lack a value
+    which the filter needs stay as they are: undecided."""
     if not schema.filter or not folded.rows.num_rows:
         return folded
     rows = folded.rows
@@ -60,7 +60,7 @@ def filtered(folded: Folded, schema: TableSchema) -> Folded:
 
 
 def _undecided(rows: pa.Table, schema: TableSchema) -> np.ndarray[Any, Any]:
-    """Which rows stay and lack a value that the filter needs."""
+    """Which rows are not deletes and lack a value that the filter needs."""
     partial, unsent = unsent_matrix(rows.column("_unsent"), schema)
     names = columns_of(bound(schema))
     needed = [i for i, at in enumerate(partial) if schema.columns[at].name in names]
@@ -83,7 +83,7 @@ def undecided_keys(batch: FoldedBatch) -> pa.Table | None:
 
 
 def decide(batch: FoldedBatch) -> None:
-    """Write a batch's files again, once what was undecided has its values."""
+    """Write a batch's files again, once the undecided rows have their values."""
     for path in batch.paths:
         rows = filtered(Folded(files.read_table(path), False, (), False), batch.schema).rows
         files.write_table(rows, path, compression="zstd", compression_level=1, use_dictionary=False)

@@ -1,10 +1,11 @@
-"""History: fold change rows into versions, one for each key and transaction that touched it
-(CORRECTNESS 6-9). Pure: Arrow to Arrow.
+"""Folds change rows into versions for a history: one version for each key and transaction that
+touched it (CORRECTNESS 6-9). Pure: Arrow to Arrow.
 
-A version is valid from its transaction's commit until the next one's of its key. Commit times may
-go back where a clock does, so none begins before the one before it: `_valid_from = max(commit time,
-previous _valid_from)`, here among the versions of the batch, in the target's statement against what
-the target holds. What begins after a TRUNCATE of the batch begins no earlier.
+A version is valid from its transaction's commit until its key's next version begins. Commit times
+may go back where a clock does, so no version begins before the previous one: `_valid_from =
+max(commit time, previous _valid_from)`. This fold compares the versions of the batch; the target's
+statement compares them with what the target holds. A version that begins after a TRUNCATE of the
+batch never begins before the TRUNCATE.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ NEVER = np.iinfo(np.int64).min
 
 @nb.njit(cache=True, nogil=True)
 def _touch(k, run, marked, touched, count):  # type: ignore[no-untyped-def]
-    """Note that the transaction `run` touches key k; how many keys it touches now."""
+    """Note that the transaction `run` touches key k. Returns how many keys it touches now."""
     if marked[k] == run:
         return count
     marked[k] = run
@@ -37,9 +38,9 @@ def _touch(k, run, marked, touched, count):  # type: ignore[no-untyped-def]
 
 @nb.njit(cache=True, nogil=True)
 def _apply(r, op, new, old, unsent, run, key, marked, touched, count):  # type: ignore[no-untyped-def]  # noqa: C901 - one row
-    """Apply one row to the keys' states `key` = (alive, was, origin, image, sent_by); how many keys
-    its transaction touches now. `was[k]`: the first row of the key shows that it was there
-    before."""
+    """Apply one row to the keys' states `key` = (alive, was, origin, image, sent_by). Returns how
+    many keys its transaction touches now. `was[k]`: the first row of the key shows that the key
+    existed before."""
     alive, was, origin, image, sent_by = key
     if op[r] == _TRUNCATE:
         for k in range(len(alive)):
@@ -74,10 +75,10 @@ def _apply(r, op, new, old, unsent, run, key, marked, touched, count):  # type: 
 
 @nb.njit(cache=True, nogil=True)
 def replay_history(op, new, old, unsent, transaction, at, keys):  # type: ignore[no-untyped-def]
-    """Replay n rows, transaction by transaction, over `keys` key codes; `at` in microseconds since
-    the epoch. Gives the versions (key, image row, origin's key, sending row per partial column,
-    from, to or NEVER), the keys whose current row at the target ends (key, when), and the first
-    TRUNCATE's row (-1: none)."""
+    """Replay n rows, transaction by transaction, over `keys` key codes. `at` is in microseconds
+    since the epoch. Returns the versions (key, image row, origin's key, sending row per partial
+    column, from, to or NEVER), the keys whose current row at the target ends (key, when), and the
+    first TRUNCATE's row (-1: none)."""
     n, columns = len(op), unsent.shape[1]
     alive = np.full(keys, -1, np.int8)  # -1: not touched yet
     was = np.zeros(keys, np.uint8)
@@ -124,10 +125,10 @@ def replay_history(op, new, old, unsent, transaction, at, keys):  # type: ignore
 
 
 def fold_history(changes: pa.Table, schema: TableSchema) -> Folded:
-    """The versions that `changes` make, with `_valid_from` and `_valid_to` (NULL: current), and,
-    with `_delete` set, the keys whose current row at the target ends at `_valid_from`. `_origin`
-    names the key whose current row fills what was not sent. `truncated_at`: when the current rows
-    of all other keys end."""
+    """The versions that `changes` make, with `_valid_from` and `_valid_to` (NULL: current). Rows
+    with `_delete` set name the keys whose current row at the target ends at `_valid_from`.
+    `_origin` names the key whose current row fills what was not sent. `truncated_at`: when the
+    current rows of all other keys end."""
     coded = coded_keys(changes, schema)
     partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)
     at = changes.column("_committed_at").cast(pa.int64()).to_numpy()

@@ -1,9 +1,8 @@
-"""Fold the changes of a table without a key whose log carries whole before images: how often each
+"""Folds the changes of a table without a key whose log carries whole before images: how often each
 row came or went. A pure function from Arrow to Arrow (CORRECTNESS 6, 9, 12). No I/O, no Spark.
 
-An insert adds its row, a delete takes away its before image, an update does both. What is left of
-that per distinct row is applied to the copy in one statement; what a TRUNCATE was before does not
-count.
+An insert adds its row, a delete takes away its before image, an update does both. One statement
+applies the result per distinct row to the copy. Changes before a TRUNCATE do not count.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ _INSERT, _UPDATE, _DELETE = int(Op.INSERT), int(Op.UPDATE), int(Op.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """`rows`: the table's columns, `_row_hash`, and `_occurrence`: how many more (or, below 0,
-    fewer) of these rows there are; each row once, none with 0."""
+    """`rows`: the table's columns, `_row_hash`, and `_occurrence`: how many of these rows are added
+    (or, below 0, removed). Each row occurs once, none with 0."""
 
     rows: pa.Table
     truncate: bool
@@ -94,8 +93,8 @@ def _net(rows: pa.Table, sign: np.ndarray[Any, Any]) -> pa.Table:
 
 
 def with_hashes(rows: pa.Table, columns: list[str], schema: pa.Schema) -> pa.Table:
-    """Rows of a snapshot with the digest of their `columns` where `shape`, in which they are
-    staged, has a place for it."""
+    """Rows of a snapshot, with the digest of their `columns` where `schema`, in which they are
+    staged, has a column for it."""
     if ROW_HASH not in schema.names or ROW_HASH in rows.column_names:
         return rows
     rows = rows.append_column(ROW_HASH, row_hashes(rows, columns))

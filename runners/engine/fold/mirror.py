@@ -1,9 +1,9 @@
-"""Fold change rows into one row per key: a pure function from Arrow to Arrow (CORRECTNESS 6-9, 11).
-No I/O, no Spark.
+"""Folds change rows into one row per key: a pure function from Arrow to Arrow (CORRECTNESS 6-9,
+11). No I/O, no Spark.
 
-The rows are replayed in sequence order over key *codes* (dense integers), so that chains of key
-changes, swaps and unsent columns need no special case: the state of a key is which row last sent
-each column, or whose target row fills it.
+The rows are replayed in sequence order over key *codes* (dense integers). The state of a key is
+which row last sent each column, or whose target row fills it. So chains of key changes, swaps and
+unsent columns need no special case.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def key_codes(columns: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
 
 
 def one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A key's values so that Arrow tells equal ones: floats without the negative zero, which is the
-    same key at the target, and lists, which Arrow does not compare, as text."""
+    """A key's values in a form that Arrow can compare. Floats lose the negative zero, which is the
+    same key at the target. Lists become text, since Arrow does not compare lists."""
     if pa.types.is_list(column.type):
         texts = (None if v is None else repr(v) for v in column.to_pylist())
         return pa.chunked_array([pa.array(texts, pa.string())])
@@ -103,7 +103,7 @@ def one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def unsent_matrix(
     unsent: pa.ChunkedArray, schema: TableSchema
 ) -> tuple[list[int], np.ndarray[Any, Any]]:
-    """Which columns were not sent somewhere, and for these a row x column matrix of 0 and 1;
+    """The columns that some row did not send, and for these a row x column matrix of 0 and 1.
     `unsent` holds a bit for each column, or NULL."""
     rows = len(unsent)
     bits = unsent.combine_chunks()
@@ -153,9 +153,9 @@ def fold(changes: pa.Table, schema: TableSchema) -> Folded:
 
 @dataclass(frozen=True, slots=True)
 class CodedKeys:
-    """The keys of n change rows as dense codes: each row's key `new`, the one it had before where
-    it changed it (`old`, otherwise -1); `columns` hold the keys' values, `first` the place of each
-    of the `total` codes in them."""
+    """The keys of n change rows as dense codes: `new` is each row's key; `old` is its former key
+    where it changed the key, otherwise -1. `columns` hold the keys' values, `first` the place of
+    each of the `total` codes in them."""
 
     op: np.ndarray[Any, Any]
     new: np.ndarray[Any, Any]
@@ -178,8 +178,8 @@ def coded_keys(changes: pa.Table, schema: TableSchema) -> CodedKeys:
 def key_links(
     changes: pa.Table, schema: TableSchema
 ) -> tuple[list[pa.ChunkedArray], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The key's columns (the rows' keys, then the old keys of those that changed it), their codes,
-    and for each row the code of its key and of its old key (-1: unless it changed)."""
+    """The key's columns (the rows' keys, then the old keys of rows that changed it), their codes,
+    and for each row the code of its key and of its old key (-1: the key did not change)."""
     count = changes.num_rows
     op = changes.column("_op").to_numpy()
     before = changes.column("_before").combine_chunks()
@@ -250,7 +250,7 @@ def _assemble(
 
 
 def bitmap(missing: np.ndarray[Any, Any], partial: list[int], schema: TableSchema) -> pa.Array:
-    """Per row the `_unsent` bytes, NULL where everything is there."""
+    """Per row the `_unsent` bytes, NULL where no value is missing."""
     some = missing.any(axis=1)
     full = np.zeros((int(some.sum()), len(schema.columns)), np.uint8)
     full[:, partial] = missing[some]
@@ -268,8 +268,8 @@ def origin_column(
     origins: np.ndarray[Any, Any],
     schema: TableSchema,
 ) -> pa.StructArray:
-    """Per row the key whose target row fills it, NULL for its own; `origins` are key codes, -1 for
-    none."""
+    """Per row the key whose target row fills it, NULL for its own key. `origins` are key codes, -1
+    for none."""
     absent = origins < 0
     rows = pa.array(first[np.where(absent, 0, origins)] if len(first) else origins, mask=absent)
     arrays = [k.take(rows).combine_chunks() for k in keys]
@@ -299,8 +299,8 @@ def _finish(
 def key_ranges(
     folded: Folded, schema: TableSchema, limit: int = MAX_RANGES
 ) -> list[tuple[Any, Any]]:
-    """At most `limit` inclusive intervals that cover the first key column of all rows and origins;
-    empty where they can't prune (no rows, NULLs, floats)."""
+    """At most `limit` inclusive intervals that cover the first key column of all rows and origins.
+    Empty where intervals can't prune (no rows, NULLs, floats)."""
     ordered = _first_keys(folded, schema)
     if ordered is None:
         return []
@@ -314,8 +314,8 @@ def key_ranges(
 
 
 def few_keys(folded: Folded, schema: TableSchema, limit: int = MAX_KEYS) -> list[Any]:
-    """The values of the first key column of all rows and origins, where they are at most `limit`
-    and can prune."""
+    """The values of the first key column of all rows and origins, if there are at most `limit` and
+    they can prune."""
     ordered = _first_keys(folded, schema)
     return [] if ordered is None or len(ordered) > limit else list(ordered.to_pylist())
 
@@ -339,8 +339,8 @@ def _first_keys(folded: Folded, schema: TableSchema) -> pa.Array | None:
 
 
 def _cuts(ordered: pa.Array, limit: int) -> list[int]:
-    """Where intervals start: at the widest gaps of numbers (a narrow one skips no file, but costs a
-    comparison for each row that is read), otherwise in groups of equal size."""
+    """Where intervals start. Numbers are cut at their widest gaps: a narrow gap skips no file, but
+    costs a comparison for each row that is read. Other values are cut into groups of equal size."""
     count = len(ordered)
     if pa.types.is_integer(ordered.type):
         gaps = np.diff(ordered.to_numpy().astype(np.float64))
@@ -353,8 +353,8 @@ def _cuts(ordered: pa.Array, limit: int) -> list[int]:
 def join_ranges(
     parts: list[list[tuple[Any, Any]]], limit: int = MAX_RANGES
 ) -> list[tuple[Any, Any]]:
-    """The intervals of several foldings of one merge as at most `limit`; empty as soon as one part
-    can't prune."""
+    """The intervals of several foldings of one merge, joined to at most `limit`. Empty as soon as
+    one part can't prune."""
     if not parts or any(not p for p in parts):
         return []
     merged: list[tuple[Any, Any]] = []

@@ -20,14 +20,15 @@ FOLDS: dict[Mode, Callable[[pa.Table, TableSchema], Folded]] = {
     Mode.APPEND: fold_append,
 }
 NEEDS_BARRIERS = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
-"""The modes whose fold sees what came before a TRUNCATE, so that all rows go through one folding
-where there is one."""
+"""The modes whose fold needs the rows before a TRUNCATE. So all rows of a merge with a TRUNCATE go
+through one folding."""
 
 
 def folded(
     changes: pa.Table, schema: TableSchema, mode: Mode, *, no_inserts: bool = False
 ) -> Folded:
-    """The changes folded as the mode asks, and `no_inserts` in those that know keys."""
+    """The changes, folded as the mode asks; with `no_inserts`, as `fold_no_inserts` does for modes
+    with keys."""
     if no_inserts:
         return fold_no_inserts(changes, schema, mode)
     if mode in FOLDS:

@@ -1,13 +1,12 @@
-"""Fold change rows of a table whose inserts are left out, as a mirror or with soft delete. Pure:
-Arrow to Arrow.
+"""Folds change rows of a table that skips inserts, as a mirror or with soft delete. Pure: Arrow to
+Arrow.
 
-The copy holds the rows of its snapshot, and each for as long as it is that very row: an update
-applies to a row that is held, a changed key moves it, a delete ends it, and so does another row
-that takes its key, which an insert or the changed key of a row that is not held does. Which rows
-are held only the target knows. So what is folded are *stays*: a row's time under a key, with the
-key under which the target has that row now (`_origin`). The target takes, of each key's stays, the
-last one whose row it holds. A mirror needs a key's last stay only: whatever was there before it is
-gone.
+The copy holds the rows of its snapshot, each for as long as it is the same row. An update applies
+to a row that is held, a changed key moves it, and a delete ends it. Another row that takes its key
+ends it too: an insert does that, or the changed key of a row that is not held. Only the target
+knows which rows are held. So the fold gives *stays*: a row's time under a key, with the key under
+which the target has that row now (`_origin`). Of each key's stays, the target takes the last one
+whose row it holds. A mirror needs only a key's last stay: whatever was there before it is gone.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ _UPDATE, _TRUNCATE = int(Op.UPDATE), int(Op.TRUNCATE)
 
 @nb.njit(cache=True, nogil=True)
 def replay_stays(op, new, old, unsent, keys, moves):  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
-    """Replay n rows, `moves` of which change their key, over `keys` key codes; `old` and `unsent`
-    as in `fold.replay`. Gives per stay: its key, the key that its row has at the target, the row
-    that ended it (-1: it lasts), its last image (-1: none), per partial column the row that sent
-    it, and whether it was touched; then how many stays there are, and the first TRUNCATE (-1:
-    none), after which nothing is held. The first `keys` stays are those of the rows that the target
-    may have under each key."""
+    """Replay n rows, `moves` of which change their key, over `keys` key codes. `old` and `unsent`
+    are as in `fold.replay`. Returns per stay: its key, the key that its row has at the target, the
+    row that ended it (-1: it lasts), its last image (-1: none), per partial column the row that
+    sent it, and whether it was touched. Then it returns how many stays there are, and the first
+    TRUNCATE (-1: none), after which no row is held. The first `keys` stays are those of the rows
+    that the target may have under each key."""
     columns = unsent.shape[1]
     most = keys + moves
     key, origin = np.arange(most), np.arange(most)
@@ -90,10 +89,10 @@ def replay_stays(op, new, old, unsent, keys, moves):  # type: ignore[no-untyped-
 
 
 def fold_no_inserts(changes: pa.Table, schema: TableSchema, mode: Mode) -> Folded:
-    """As `fold.fold` or, with soft delete, `fold_soft.fold_soft` gives them, but: `_origin` is set
-    for every row that comes from another key, and a row without one belongs to the row that the
-    target has under its key. With soft delete a key may have several rows, later ones with a higher
-    `RANK`; the last one counts whose origin lives at the target."""
+    """The same as `fold.fold` or, with soft delete, `fold_soft.fold_soft`, with two differences.
+    `_origin` is set for every row that comes from another key; a row without one belongs to the row
+    that the target has under its key. With soft delete a key may have several rows, later ones with
+    a higher `RANK`: the last one counts whose origin exists at the target."""
     coded = coded_keys(changes, schema)
     partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)
     moves = int((coded.old >= 0).sum())
@@ -106,8 +105,8 @@ def fold_no_inserts(changes: pa.Table, schema: TableSchema, mode: Mode) -> Folde
 def _chosen(
     stays: tuple[Any, ...], total: int, mode: Mode, *, is_emptied: bool
 ) -> np.ndarray[Any, Any]:
-    """The stays that the target has to see, the last one of each key (mirror), or of each key and
-    origin (soft delete): a row that came back to a key is there or not as it was the first time."""
+    """The stays that the target has to see: the last one of each key (mirror), or of each key and
+    origin (soft delete). A row that came back to a key is held or not, as it was the first time."""
     key, origin, touched = stays[0], stays[1], stays[5]
     if is_emptied and mode is Mode.MIRROR:
         return np.zeros(0, np.int64)

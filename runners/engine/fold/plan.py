@@ -1,5 +1,5 @@
 """Runs `fold` over the change files of one merge: in this process for few rows, in tasks for many.
-Writes the folded rows as Parquet for the target's MERGE; knows no target."""
+Writes the folded rows as Parquet for the target's MERGE. Knows no target."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ BYTES_A_TASK = 64 << 20
 
 
 GROUP_ROWS, GROUP_BYTES = 1 << 20, 32 << 20
-"""A row group of a folded file: Spark holds thousands of its rows at once, but none of another
-group beside them."""
+"""A row group of a folded file. Spark holds thousands of its rows at once, but only of one group at
+a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldPlan:
-    """One merge's input: files of one schema version, of which rows past `after` and not before
-    `position` count, but for those whose `_op` is in `excluded`. `no_inserts`: inserts add nothing,
-    though they are looked at."""
+    """One merge's input: files of one schema version. Their rows count that lie past `after` and
+    not before `position`, and whose `_op` is not in `excluded`. `no_inserts`: inserts are read, but
+    add no row."""
 
     schema: TableSchema
     files: tuple[ChangeFileRow, ...]
@@ -74,7 +74,7 @@ class FoldPlan:
 
     @property
     def is_small(self) -> bool:
-        """Whether this process folds it by itself."""
+        """Whether this process folds it without tasks."""
         return self.rows <= ROWS_HERE and self.size_bytes <= BYTES_HERE
 
 
@@ -94,7 +94,7 @@ class FoldPart:
 
 
 def read_changes(plan: FoldPlan, *, with_faults: bool = False) -> pa.Table:
-    """The counting rows of the plan's files, by sequence, with `faulty_schema` where asked;
+    """The rows that count in the plan's files, by sequence, with `faulty_schema` where asked.
     `log:file-corrupt` names the segment in its facts."""
     schema = faulty_schema(plan.schema) if with_faults else change_schema(plan.schema)
     parts = [read_file(file, schema) for file in plan.files]
@@ -102,7 +102,7 @@ def read_changes(plan: FoldPlan, *, with_faults: bool = False) -> pa.Table:
 
 
 def read_file(file: ChangeFileRow, schema: pa.Schema) -> pa.Table:
-    """A change file's rows; `log:file-corrupt` where it is not as it was written."""
+    """A change file's rows. `log:file-corrupt` where the file is not as it was written."""
     try:
         data = files.read(file.path)
     except OSError as err:
@@ -114,9 +114,9 @@ def read_file(file: ChangeFileRow, schema: pa.Schema) -> pa.Table:
 
 
 def _read_bucket(plan: FoldPlan, bucket: int, buckets: int) -> pa.Table:
-    """The counting rows of one bucket, by sequence. Every file is read, one after the other: that
-    is cheaper than to let the rows change places between tasks, and a file is all that is held
-    beside the bucket."""
+    """The rows that count in one bucket, by sequence. Every file is read, one after the other. That
+    is cheaper than a shuffle between tasks, and only one file is held in memory beside the
+    bucket."""
     schema = change_schema(plan.schema)
     key = () if plan.mode is Mode.APPEND else plan.schema.key
     moves = any(f.has_key_changes for f in plan.files)
@@ -128,7 +128,7 @@ def _read_bucket(plan: FoldPlan, bucket: int, buckets: int) -> pa.Table:
 
 
 def counting(changes: pa.Table, plan: FoldPlan) -> pa.Table:
-    """The rows that count, of some of the plan's."""
+    """Those of these rows that count for the plan."""
     if plan.excluded:
         left_out = pa.array(plan.excluded, changes.schema.field("_op").type)
         changes = changes.filter(pc.invert(pc.is_in(changes.column("_op"), value_set=left_out)))
@@ -144,7 +144,7 @@ def counting(changes: pa.Table, plan: FoldPlan) -> pa.Table:
 
 
 def counts_of(changes: pa.Table) -> OpCounts:
-    """How many rows there are of each operation."""
+    """The number of rows for each operation."""
     found = {
         int(e["values"]): int(e["counts"])
         for e in pc.value_counts(changes.column("_op")).to_pylist()
@@ -212,9 +212,9 @@ def fold_to_file(
 
 
 def fold_batch(tasks: Tasks, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
-    """Fold the plan's files; the batch for the target and the rows it stands for, by operation.
-    Files with values that could not be carried are `quarantine`'s to fold: here they would become
-    NULL unseen."""
+    """Fold the plan's files. Returns the batch for the target, and the number of folded rows by
+    operation. `quarantine` has to fold files with unsupported values: here these would become NULL
+    unseen."""
     unsupported = next((f for f in plan.files if f.faults), None)
     if unsupported is not None:
         raise ReplicationError("log:rows-quarantined", table=unsupported.table)
@@ -223,7 +223,7 @@ def fold_batch(tasks: Tasks, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
 
 
 def batch_of(plan: FoldPlan, parts: Sequence[FoldPart]) -> tuple[FoldedBatch, OpCounts]:
-    """One batch of what the foldings of a merge wrote."""
+    """One batch from the parts that the foldings of a merge wrote."""
     counts = OpCounts()
     for part in parts:
         counts += part.counts

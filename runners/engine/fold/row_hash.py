@@ -1,10 +1,9 @@
 """A digest for each row of a table without a key (CORRECTNESS 12): BLAKE2b with 128 bits over the
-row's columns in the order of their names, NULLs left out, each value with its column's name, a tag
-of its type and its length.
+row's columns in the order of their names. NULLs are left out. Each value comes with its column's
+name, a tag of its type and its length.
 
-So the order of columns, a column that is added, and an integer or a float that becomes wider change
-no digest; and a value gives the same one whether it came by snapshot or by log. Knows no file, no
-Spark.
+So these change no digest: the order of columns, an added column, an integer or a float that becomes
+wider. A value has the same digest whether it came by snapshot or by log. Knows no file, no Spark.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def _compress(h, m, v, length, is_last):  # type: ignore[no-untyped-def]
 
 @nb.njit(cache=True, nogil=True)
 def _digests(data, ends, out):  # type: ignore[no-untyped-def]
-    """The digest of each row, whose bytes end at `ends[r]` in `data` and begin where the one before
+    """The digest of each row. Row r ends at `ends[r]` in `data` and begins where the row before
     ends."""
     h, m, v = np.zeros(8, np.uint64), np.zeros(16, np.uint64), np.zeros(16, np.uint64)
     start = 0
@@ -113,7 +112,7 @@ def _digests(data, ends, out):  # type: ignore[no-untyped-def]
 
 @nb.njit(cache=True, nogil=True)
 def _measure(valid, ends, head, sizes):  # type: ignore[no-untyped-def]
-    """Add to each row's size what a column's value takes: nothing where it is NULL."""
+    """Add the size of a column's value to each row's size: nothing where the value is NULL."""
     start = 0
     for r in range(len(ends)):
         if valid[r]:
@@ -123,7 +122,7 @@ def _measure(valid, ends, head, sizes):  # type: ignore[no-untyped-def]
 
 @nb.njit(cache=True, nogil=True)
 def _put(valid, ends, values, head, at, out):  # type: ignore[no-untyped-def]
-    """Write a column's values where each row has come to (`at`): head, length, bytes."""
+    """Write a column's values at each row's present place (`at`): head, length, bytes."""
     start = 0
     for r in range(len(ends)):
         if valid[r]:
@@ -159,8 +158,8 @@ def _join_items(valid, ends, values, list_ends, out, out_ends):  # type: ignore[
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """A column's values one after the other: a tag of the type, which are not NULL, and where each
-    ends."""
+    """A column's values one after the other: a tag of the type, which values are not NULL, and
+    where each ends."""
 
     tag: bytes
     valid: np.ndarray[Any, Any]
@@ -213,7 +212,7 @@ _MICROSECONDS = {"time64[us]": b"t", "timestamp[us]": b"w", "timestamp[us, tz=UT
 
 
 def _values(array: pa.Array) -> _Values:
-    """ValueError for a type that no column has."""
+    """The column's values; ValueError for a type that no column has."""
     kind = array.type
     if pa.types.is_boolean(kind):
         return _fixed(b"o", array, pc.fill_null(array.cast(pa.int8()), 0).to_numpy())

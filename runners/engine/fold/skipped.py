@@ -1,4 +1,4 @@
-"""Which kinds of changes a table leaves out, and what that means for its fold. Pure."""
+"""The skipped operations of a table, and what they mean for its fold. Pure."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _OPS = {"inserts": (Op.INSERT,), "updates": (Op.UPDATE,), "deletes": (Op.DELETE,
 
 @dataclass(frozen=True, slots=True)
 class SkippedOperations:
-    """`ops`: the operations that no merge looks at. `no_inserts`: inserts are looked at, since the
-    key of one belongs to another row from then on, but add nothing."""
+    """`ops`: the operations that no merge reads. `no_inserts`: inserts are read, but add no row.
+    They are read because after an insert its key belongs to another row."""
 
     ops: tuple[int, ...] = ()
     no_inserts: bool = False
 
 
 def excluded_ops(selection: TableSelection) -> tuple[int, ...]:
-    """The operations that the table leaves out."""
+    """The operations that the table skips."""
     return tuple(int(op) for kind in selection.excluded for op in _OPS[kind])
 
 
 def skipped_operations(
     selection: TableSelection, schema: TableSchema, mode: Mode
 ) -> SkippedOperations:
-    """What a table of this shape leaves out in this mode. A log of changes only lacks what is left
-    out, and a copy to which nothing is applied stays as it was made. `target:mode-inserts` where
-    rows that were left out could not be told from the others."""
+    """What a table with this schema skips in this mode. In append mode the log only lacks the
+    skipped changes. A copy to which nothing is applied stays as it was made. `target:mode-inserts`
+    where skipped rows could not be told from the others."""
     ops = excluded_ops(selection)
     if mode is Mode.APPEND or not selection.follows_without_inserts:
         return SkippedOperations(ops)

@@ -1,9 +1,9 @@
-"""Soft delete: fold change rows into one row per key, deleted ones with their last values
+"""Folds change rows into one row per key for soft delete; deleted rows keep their last values
 (CORRECTNESS 6-9). Pure: Arrow to Arrow.
 
-The same replay over key codes as in `fold`, but what a key held stays with it when it goes: a
-deleted row's columns come from its last image in the batch, from the whole row where the log
-carries one, and otherwise they are unsent, which the target fills from its own row.
+It is the same replay over key codes as in `fold`, but a key keeps its values when it is deleted. A
+deleted row's columns come from its last image in the batch, or from the whole row where the log
+carries one. Otherwise they are unsent, and the target fills them from its own row.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def replay_soft(op, new, old, whole, unsent, keys):  # type: ignore[no-untyped-d
 
 
 def fold_soft(changes: pa.Table, schema: TableSchema) -> Folded:
-    """One row per key that `changes` touch, `_delete` and `_deleted_at` set on those that are gone.
-    A TRUNCATE deletes every key of the batch; `truncated_at` says when those of the target went
-    that the batch does not touch."""
+    """One row per key that `changes` touch, with `_delete` and `_deleted_at` set where the row is
+    gone. A TRUNCATE deletes every key of the batch. `truncated_at` says when the target's other
+    keys were deleted."""
     coded = coded_keys(changes, schema)
     partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)
     state = replay_soft(
@@ -131,9 +131,9 @@ def gathered(
     values: Callable[[str], pa.ChunkedArray],
     blank: np.ndarray[Any, Any] | None = None,
 ) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """The table's columns of rows whose keys have the codes `places`, and which values of them were
-    never sent. `rows_of`: each one's last image, and per partial column the row that sent it (-1:
-    none), which `values` has. Of `blank` rows nothing but the key is wanted."""
+    """The table's columns for rows whose keys have the codes `places`, and which of their values
+    were never sent. `rows_of`: each row's last image, and per partial column the row that sent it
+    (-1: none); `values` has both. `blank` rows need nothing but the key."""
     image, sent_by = rows_of
     keys = dict(zip(schema.key, coded.columns, strict=True))
     blank = np.zeros(len(places), bool) if blank is None else blank
@@ -155,8 +155,8 @@ def unsent_columns(
     missing: np.ndarray[Any, Any],
     origins: np.ndarray[Any, Any],
 ) -> dict[str, Any]:
-    """`_unsent` and `_origin` of rows of which `missing[row, column]` was never sent and the key
-    `origins` (-1: none) is to fill it."""
+    """`_unsent` and `_origin` of rows: `missing[row, column]` was never sent, and the row of the
+    key `origins` (-1: none) fills it."""
     return {
         "_unsent": bitmap(missing, list(range(len(schema.columns))), schema),
         "_origin": origin_column(coded.columns, coded.first, origins, schema),

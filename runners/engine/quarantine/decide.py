@@ -1,11 +1,11 @@
-"""Quarantined rows: changes whose values a target can't hold wait beside it, by key, until
-something fits in their place (CORRECTNESS 30). How that is decided is pure.
+"""Quarantined rows: changes with unsupported values wait beside the target, by key, until a
+supported value replaces them (CORRECTNESS 30). The decision is pure.
 
 A key's quarantined changes are folded again in front of every later batch. The key stays
-quarantined while a value that could not be carried is still part of its folded row; a delete, a
-complete image, or any later value of that column ends it. Keys that changes of keys link are
-quarantined and freed together, so that no row is filled from one that was changed meanwhile. The
-target keeps, of a quarantined key, the row it had before.
+quarantined while an unsupported value is still part of its folded row. A delete, a complete image,
+or any later value of that column ends it. Keys that are linked by key changes are quarantined and
+freed together, so that no row is filled from one that was changed meanwhile. For a quarantined key,
+the target keeps the row that it had before.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Separated:
 
 @nb.njit(cache=True, nogil=True)
 def groups(new, old, keys):  # type: ignore[no-untyped-def]
-    """A number for each of `keys` key codes, equal for those that changes of keys link."""
+    """A number for each of `keys` key codes: keys that are linked by key changes have the same
+    number."""
     parent = np.arange(keys)
     for r in range(len(new)):
         if old[r] >= 0:
@@ -73,8 +74,8 @@ def groups(new, old, keys):  # type: ignore[no-untyped-def]
 
 
 def separate(changes: pa.Table, schema: TableSchema) -> Separated:
-    """Part `changes` (with `faulty_schema`, ascending `_sequence`, of a table with a key) into what
-    the target can take now and what has to wait."""
+    """Split `changes` (with `faulty_schema`, ascending `_sequence`, of a table with a key) into
+    what the target can take now and what has to be quarantined."""
     rest, _ = after_truncate(changes, changes.column("_op").to_numpy())
     first = changes.num_rows - rest.num_rows
     waits, needed = np.zeros((2, changes.num_rows), bool)
@@ -85,8 +86,8 @@ def separate(changes: pa.Table, schema: TableSchema) -> Separated:
 
 
 def _waiting(changes: pa.Table, schema: TableSchema) -> tuple[_Marks, _Marks]:
-    """Which rows belong to keys whose folded row has a value that could not be carried, and which
-    of them are needed to fold that row again: not those before a complete image of the same key."""
+    """Which rows belong to keys whose folded row has an unsupported value, and which of them are
+    needed to fold that row again: not those before a complete image of the same key."""
     columns, faulty = unsent_matrix(changes.column("_faulty"), schema)
     if not columns:
         nothing = np.zeros(changes.num_rows, bool)
@@ -116,7 +117,7 @@ def _waiting(changes: pa.Table, schema: TableSchema) -> tuple[_Marks, _Marks]:
 
 
 def quarantined_rows(held: pa.Table, schema: TableSchema, after: int) -> list[QuarantinedRow]:
-    """What the store keeps of the rows past `after`: one by one, since they are few."""
+    """What the store keeps of the rows past `after`: row by row, since they are few."""
     rows = []
     for i, sequence in enumerate(held.column("_sequence").to_pylist()):
         if sequence <= after:
@@ -138,8 +139,8 @@ def _written(table: pa.Table) -> bytes:
 
 
 def images(rows: Sequence[QuarantinedRow], schema: TableSchema) -> pa.Table:
-    """The quarantined changes with `faulty_schema(schema)`, by sequence. Columns that came after
-    them count as not sent; what does not fit a changed type stays faulty."""
+    """The quarantined changes with `faulty_schema(schema)`, by sequence. Columns that were added
+    after them count as not sent. Values that do not fit a changed type stay faulty."""
     wanted = faulty_schema(schema)
     parts = [wanted.empty_table()]
     for row in rows:
@@ -154,7 +155,7 @@ def images(rows: Sequence[QuarantinedRow], schema: TableSchema) -> pa.Table:
 
 
 def _adapted(one: pa.Table, schema: TableSchema) -> pa.Table:
-    """One row of an earlier shape of the table in the present one."""
+    """One row of an earlier schema of the table in the present one."""
     meta = {f.name for f in (*META_FIELDS, *FAULT_FIELDS)} | {"_before"}
     names = [n for n in one.column_names if n not in meta]
     bits = {n: _bits(one.column(n)[0].as_py(), names) for n in ("_unchanged", "_faulty")}
@@ -193,7 +194,7 @@ def _packed(found: set[str], schema: TableSchema) -> bytes | None:
 
 
 def of_snapshot(rows: pa.Table, schema: TableSchema, position: int, first: int) -> pa.Table:
-    """Rows of a snapshot that have to wait, as inserts with `faulty_schema`, numbered from `first`
+    """Quarantined rows of a snapshot, as inserts with `faulty_schema`, numbered from `first`
     upwards."""
     count = rows.num_rows
     wanted = faulty_schema(schema)
@@ -214,7 +215,8 @@ def of_snapshot(rows: pa.Table, schema: TableSchema, position: int, first: int) 
 
 
 def check_limit(table: TableId, count: int) -> None:
-    """`log:too-many-quarantined` where more rows wait than a person could look at."""
+    """Raise `log:too-many-quarantined` where more rows are quarantined than a person could look
+    at."""
     if count > QUARANTINED_LIMIT:
         raise ReplicationError("log:too-many-quarantined", table=table, limit=QUARANTINED_LIMIT)
 
@@ -225,8 +227,7 @@ def _unsupported(table: TableId, reasons: pa.ChunkedArray) -> ReplicationError:
 
 
 def refuse_unsupported(table: TableId, plan: FoldPlan) -> None:
-    """For a target beside which nothing waits: the error of the first value that could not be
-    carried."""
+    """For a target without quarantine: raise the error of the first unsupported value."""
     if any(f.faults for f in plan.files):
         reasons = read_changes(plan, with_faults=True).column("_fault_reason")
         if reasons.null_count < len(reasons):
@@ -236,10 +237,10 @@ def refuse_unsupported(table: TableId, plan: FoldPlan) -> None:
 def fold_with_quarantined(
     store: Store, row: TableRow, plan: FoldPlan
 ) -> tuple[FoldedBatch, OpCounts] | None:
-    """The merge's batch where rows of the table wait or will; what has to wait is recorded before
-    anything is written, since a merge that is done can't be folded again. None where every value
-    fits, and where inserts are left out: nothing waits there, and what does not fit stops the
-    table."""
+    """The merge's batch where the table has quarantined rows or will have. The quarantined rows are
+    recorded before anything is written, since a finished merge can't be folded again. None where
+    every value fits. None also where inserts are skipped: such a table has no quarantine, and an
+    unsupported value stops it."""
     if plan.no_inserts:
         return None
     waiting = store.quarantined(row.id, row.generation, row.merged_sequence)

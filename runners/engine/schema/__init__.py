@@ -1,1 +1,1 @@
-"""What the source's tables look like, and what follows when that changes."""
+"""The source's tables' schemas, and what follows when they change."""

@@ -1,6 +1,6 @@
 """Describes the chosen tables at the source, also those that have another name there by now
-(CORRECTNESS 21: tables are known by their number). Asks the catalog; decides nothing but the
-name."""
+(CORRECTNESS 21: tables are known by their number). Reads the catalog; the name is all that it
+decides."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """`shapes`: the tables that are there, all of their columns, by the name under which they were
-    chosen; `renamed`: those that have another name than was known, and are not followed there."""
+    """`schemas`: the tables that exist, with all of their columns, by the name under which they
+    were chosen. `renamed`: those whose name changed and that are not followed there."""
 
     schemas: Mapping[TableId, TableSchema]
     renamed: Mapping[TableId, TableId] = field(default_factory=dict)
@@ -29,10 +29,11 @@ def describe_tables(
     *,
     follows: bool,
 ) -> Described:
-    """The shapes of `tables`. One that is in `known` with its number is looked up by that: where it
-    has another name now, it is described under that name (`follows`) or told as renamed. Otherwise,
-    and where its number is gone, its name counts. What is renamed between the question for names
-    and that for shapes is asked for again: it is there, and must not be taken for gone."""
+    """The schemas of `tables`. A table that is in `known` with its number is looked up by that
+    number. Where it has another name now, it is described under that name (`follows`) or reported
+    as renamed. Without a number, and where its number is gone, its name counts. A table that is
+    renamed between the query for names and the query for schemas is looked up again: it exists, and
+    must not count as gone."""
     schemas = {s.id: s for s in known}
     for _ in range(TRIES):
         now = names_now(catalog, list(schemas.values()))
@@ -43,7 +44,7 @@ def describe_tables(
 
 
 def _is_it(found: Described, known: TableSchema, now: TableId) -> bool:
-    """Whether what was described is the table whose number the catalog had under the name `now`."""
+    """Whether the described table is the one whose number the catalog had under the name `now`."""
     if known.id in found.renamed:
         return True
     schema = found.schemas.get(known.id)
@@ -80,7 +81,7 @@ def _described(
 
 
 def names_now(catalog: Catalog, tables: Sequence[TableSchema]) -> dict[TableId, TableId]:
-    """What tables are called now, by the names under which they were chosen; none from a source
+    """The tables' present names, by the names under which they were chosen. Empty for a source
     without numbers for tables."""
     numbers = {t.native_id: t.id for t in tables if t.native_id}
     if not numbers or not isinstance(catalog, FindsByNumber):

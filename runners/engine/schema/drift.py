@@ -1,5 +1,5 @@
-"""What a look into the source's catalog means for each table: a fault, a fresh copy, or a shape to
-follow. Decides; the tables' jobs act."""
+"""What a look into the source's catalog means for each table: a fault, a fresh copy, or a schema to
+follow. This module decides; the tables' jobs act."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from runners.engine.schema.watch import Look
 from runners.engine.store.protocol import TableRow, TableState
 
 UNSENT = frozenset({ChangeKind.TABLE_REPLACED, ChangeKind.REPLACED, ChangeKind.PARTITIONS_CHANGED})
-"""Changes that no message of the log tells: there is nothing to wait for."""
+"""Changes that no message of the log reports: there is nothing to wait for."""
 REFUSED = "source:partition-identity"
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaDrift:
-    """One of: an `error` of the table (`is_gone`: it vanished; `is_refused`: it must leave the
-    stream first), `resync`, why only a fresh copy is right, the name by which it is `called` at the
-    source now, or the `shape` that its copy is to have. With a `position`: once everything of the
-    table before it is merged."""
+    """A schema drift is one of four things: an `error` of the table (`is_gone`: it vanished;
+    `is_refused`: it must leave the stream first); `resync`: why only a fresh copy helps; `called`:
+    its present name at the source; `schema`: the schema that its copy is to have. With a
+    `position`, it counts once everything of the table before that position is merged."""
 
     error: ReplicationError | None = None
     schema: TableSchema | None = None
@@ -39,8 +39,8 @@ class SchemaDrift:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What looks said of a table and its copy (`shape` None: it is not there), and the log's place
-    by which the first of those that said the same was over."""
+    """What looks said of a table and its copy (`schema` None: the table is absent), and the log
+    position at the end of the first of the looks that said the same."""
 
     schema: TableSchema | None
     copy: tuple[TableSchema | None, int]
@@ -49,8 +49,8 @@ class _Seen:
 
 class SchemaDrifts:
     """Keeps the last look, and gives each table's drift once. `is_done`: whether everything of a
-    table up to a place of the log is decoded and merged. What the log may say better is not told
-    before that; looks that say the same don't begin to wait anew."""
+    table up to a place of the log is decoded and merged. What the log may report better is not
+    reported before that. Looks that say the same do not start the wait anew."""
 
     def __init__(self, evolver: Evolver, is_done: Callable[[TableRow, int], bool]) -> None:
         self._evolver = evolver
@@ -73,11 +73,12 @@ class SchemaDrifts:
             self._seen[table] = then if then is not None and is_same else now
 
     def tables(self) -> set[TableId]:
-        """The tables whose drift was not asked for since the last look."""
+        """The tables whose drift was not read since the last look."""
         return self._left
 
     def of(self, row: TableRow) -> SchemaDrift | None:
-        """What the last look says of a table; None where nothing is to do, or it was told."""
+        """The drift of a table by the last look. None where nothing is to do, or it was given
+        before."""
         if row.id not in self._left or row.schema is None or not row.is_snapshot_done:
             return None
         found = self._drift(row, row.schema) if self._look.is_of(row) else None
@@ -102,15 +103,16 @@ class SchemaDrifts:
         return self._of_schema(row, schema)
 
     def _of_missing(self, row: TableRow) -> SchemaDrift:
-        """A log that tells of columns tells also what became of the table, in its place: another
-        name, or another table."""
+        """The drift of an absent table. A log that reports columns also reports what became of the
+        table, in its order: another name, or another table."""
         position = self._seen[row.id].position if self._by_statements else 0
         err = ReplicationError("source:table-missing", table=row.id)
         return SchemaDrift(err, position=position, is_gone=True)
 
     def _of_failing(self, row: TableRow) -> SchemaDrift | None:
-        """One that was missed and is there again lacks what was done meanwhile. One that the log
-        told to be gone is gone. A look from before the fault says nothing of it."""
+        """The drift of a failing table. A table that was absent and is there again lacks the
+        changes in between. A table that the log reported dropped is gone. A look from before the
+        fault says nothing of it."""
         then = self._look.known[row.id]
         if (then.state, then.error_code) != (row.state, row.error_code):
             return None

@@ -1,5 +1,5 @@
-"""Makes a table's copy follow a schema change, as the policy says; what was done is an event. Rows
-are `merge`'s."""
+"""Makes a table's copy follow a schema change, as the policy says, and writes what was done as an
+event. `merge` handles the rows."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from runners.engine.store.protocol import Store, TableRow
 from runners.engine.store.quarantine import image_names
 
 VANISHED = frozenset({"source:table-missing", "source:table-renamed"})
-"""The source has the table no longer under its name. A log may tell so of the time before a copy
-that is being made."""
+"""The source no longer has the table under its name. During a copy, the log may report this of the
+time before that copy."""
 AGAIN_TIMES, AGAIN_SECONDS = 3, 600.0
 
 
 class ResyncDue(Exception):
-    """Only a fresh copy of the table is right, and the policy is to make one; `text` says why."""
+    """Only a fresh copy of the table helps, and the policy is to make one. `text` says why."""
 
     def __init__(self, table: TableId, text: str) -> None:
         super().__init__(f"{table}: {text}")
@@ -55,8 +55,8 @@ class ResyncDue(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A shape and the next, their columns with the same numbers where they are the same, and what
-    leads from one to the other."""
+    """A schema and the next one, and the changes between them. Columns that are the same have the
+    same numbers in both."""
 
     old: TableSchema
     new: TableSchema
@@ -70,8 +70,9 @@ def transition(
     columns: ColumnKnowledge = ColumnKnowledge.BY_CATALOG,
     keeps: KeepsValues | None = None,
 ) -> Transition:
-    """From the shape of a copy to one of the log or the catalog, with what follows from it for a
-    copy in this mode. `columns` and `keeps` are the source's (`SourcePlugin.keeps_values`)."""
+    """The transition from the schema of a copy to one of the log or the catalog, with what follows
+    from it for a copy in this mode. `columns` and `keeps` are the source's
+    (`SourcePlugin.keeps_values`)."""
     changes = compare(old, new)
     if columns is ColumnKnowledge.BY_STATEMENTS:
         old, new, changes = changes_by_steps(old, new, keeps)
@@ -98,8 +99,8 @@ def _with_rewritten(
 
 
 def _filtered_by_others(new: TableSchema, changes: Sequence[SchemaChange]) -> list[str]:
-    """The row filter's columns that another column goes by now: rows that are there were chosen by
-    the one of before."""
+    """The row filter's columns whose names another column has now: the rows in the copy were chosen
+    by the former column."""
     moves = (ChangeKind.ADDED, ChangeKind.RENAMED)
     came = {c.new.name for c in changes if c.kind in moves and c.new is not None}
     return sorted(came & columns_of(parse(new.filter))) if new.filter and came else []
@@ -117,8 +118,8 @@ def _lacks_default(change: SchemaChange) -> bool:
 
 
 def _changes_digests(row: TableRow, old: TableSchema, new: TableSchema) -> bool:
-    """Whether rows of a table without a key, which are known by a digest of their values, would not
-    be found any more."""
+    """Whether rows of a table without a key could no longer be found: they are known by a digest of
+    their values."""
     if row.mode is not Mode.MULTISET:
         return False
     known = {c.name for c in old.columns}
@@ -134,7 +135,7 @@ def _changes_digests(row: TableRow, old: TableSchema, new: TableSchema) -> bool:
 def decision_on(
     policy: SchemaPolicy, row: TableRow, changes: Sequence[SchemaChange], old: TableSchema
 ) -> Decision:
-    """What becomes of the changes of one table."""
+    """The decision on the changes of one table."""
     decision = decide(policy, changes)
     renames_key = any(
         c.kind is ChangeKind.RENAMED and c.old is not None and c.old.name in old.key
@@ -151,8 +152,8 @@ def decision_on(
 
 
 class Evolver:
-    """Follows schema changes of tables, one call a table at a time. `writer` None: the target is a
-    `ChangeSink`, which finds the new shape in the changes that follow."""
+    """Follows schema changes of tables, one call at a time for each table. `writer` None: the
+    target is a `ChangeSink`, which finds the new schema in the changes that follow."""
 
     def __init__(
         self,
@@ -172,8 +173,8 @@ class Evolver:
         self.policy = policy
 
     def resync(self, row: TableRow, text: str) -> None:
-        """Have the table copied afresh since the policy says so; what it is told by, an event. One
-        that is to be copied anyway is copied once more afterwards."""
+        """Have the table copied afresh, as the policy says, and write an event with the reason. A
+        table that is being copied already is copied once more afterwards."""
         if row.is_resync_asked:
             return
         if row.is_snapshot_done:
@@ -181,8 +182,8 @@ class Evolver:
         self._store.table_progress(row.id, is_resync_asked=True)
 
     def mends(self, row: TableRow, code: str, *, is_counted: bool = True) -> bool:
-        """Whether the policy is to copy a table afresh after this fault. One that comes again and
-        again is left failing."""
+        """Whether the policy is to copy a table afresh after this fault. A table whose fault comes
+        again and again is left failing."""
         is_mended = message_of(code).copy_mends
         if not is_mended or self.policy is not SchemaPolicy.EVOLVE or row.keeps_past:
             return False
@@ -197,16 +198,17 @@ class Evolver:
         return True
 
     def mends_name(self, row: TableRow, schema: TableSchema) -> bool:
-        """Whether the policy is to copy a table afresh that failed with a column's name, now that
-        the source has no such column. The log before the renaming has the old name for ever, so
-        only a fresh copy goes on."""
+        """Whether the policy is to copy a table afresh that failed because of a column's name, now
+        that the source has no such column. The log before the rename keeps the old name, so only a
+        fresh copy helps."""
         is_gone = row.error_facts.get("column") not in {c.name for c in schema.columns}
         is_ours = self.policy is SchemaPolicy.EVOLVE and not row.keeps_past
         return message_of(row.error_code).is_of_name and is_gone and is_ours
 
     def fault(self, table: TableId, code: str, facts: Mapping[str, str]) -> None:
-        """A table's log can't be decoded: it fails until its re-sync, which the policy may ask for
-        at once. While it is copied, its log may tell of the time before, as often as it likes."""
+        """A table's log can't be decoded: the table fails until its re-sync, which the policy may
+        ask for at once. During a copy, the log may report such faults of the time before, as often
+        as it likes."""
         row = self._store.table(table)
         is_older = code in VANISHED and not row.is_snapshot_done
         if is_older or self.mends(row, code, is_counted=row.is_snapshot_done):
@@ -216,8 +218,8 @@ class Evolver:
             fail_table(self._store, table, code, facts)
 
     def told(self, schema: TableSchema, reached: Position | None, at: int) -> TableSchema | None:
-        """A description by the catalog as rows would tell it at the log's position `at`, the log
-        being captured up to `reached`; None where it does not fit the log."""
+        """The catalog's description of a table as rows would show it at the log's position `at`.
+        The log is captured up to `reached`. None where the description does not fit the log."""
         if self._schema_at is None or reached is None:
             return schema
         return self._schema_at(schema, reached, at)
@@ -225,8 +227,8 @@ class Evolver:
     def follow(
         self, row: TableRow, table: TargetTable, new: TableSchema, *, is_look: bool = False
     ) -> None:
-        """Bring the copy to the shape `new` before rows of it come, or (`is_look`) since the
-        catalog has it; idempotent. `ResyncDue`, `source:no-columns`, or `source:schema-changed`
+        """Bring the copy to the schema `new`, before rows with it come, or (`is_look`) because the
+        catalog has it. Idempotent. `ResyncDue`, `source:no-columns`, or `source:schema-changed`
         where the policy stops the table."""
         if not new.columns:
             raise ReplicationError("source:no-columns", table=row.id)
@@ -254,9 +256,9 @@ class Evolver:
             self._store.table_progress(row.id, schema=schema, schema_sequence=schema_sequence)
 
     def _misread(self, row: TableRow, changes: Sequence[SchemaChange]) -> tuple[SchemaChange, ...]:
-        """What follows for quarantined rows, which have their values by the columns' names of then:
-        a followed name that stood for another column, or will, would give it that one's values, or
-        lose them."""
+        """What follows for quarantined rows, which hold their values by the columns' names of then.
+        If a followed name stood for another column, or will, a row would get that column's values,
+        or lose its own."""
         moves = (ChangeKind.ADDED, ChangeKind.RENAMED)
         named = [
             c for c in changes if c.kind in moves and verdict(self.policy, c) is Verdict.FOLLOW
@@ -275,16 +277,16 @@ class Evolver:
             self._store.event("schema_kept", row.id, change=text, policy=str(self.policy))
 
     def renamed(self, row: TableRow, called: TableId) -> None:
-        """The table has another name at the source: noted, and told. Its copy keeps its name, and
-        no row of it changes."""
+        """The table has another name at the source: note it, and write an event. Its copy keeps its
+        name, and no row of it changes."""
         assert row.schema is not None
         text = f"table renamed from {row.schema.source_id} to {called}"
         self._store.event("schema_followed", row.id, change=text, policy=str(self.policy))
         self._store.table_progress(row.id, schema=replace(row.schema, called=called))
 
     def emptied(self, row: TableRow) -> None:
-        """The log told that the whole table was emptied: its parts have other files since, which
-        the next look finds, and which say nothing."""
+        """The log reported that the whole table was emptied. Its parts have other files since then;
+        the next look finds these, and they mean no change."""
         schema = self._store.table(row.id).schema
         if schema is not None and schema.marks and schema.partitions:
             self._store.table_progress(row.id, schema=replace(schema, marks=()))
@@ -314,7 +316,7 @@ class Evolver:
         decision: Decision,
         new: TableSchema,
     ) -> None:
-        """Make the target's table and its rows fit."""
+        """Change the target's table and its rows to fit."""
         kept = [c for c in decision.changes if verdict(self.policy, c) is Verdict.KEEP]
         if decision.verdict is Verdict.FOLLOW or self.policy is SchemaPolicy.LENIENT:
             staying = {c.old.name for c in kept if c.old is not None}
@@ -339,9 +341,9 @@ def _filled(changes: Sequence[SchemaChange]) -> list[Column]:
 
 
 def _kept_marks(old: TableSchema, new: TableSchema, *, is_newer: bool) -> TableSchema:
-    """The new shape. What was read of the log stays so, also where an older file comes. How rows
-    are stored is known by the newest description only: a shape of the log may be described before a
-    look into the catalog was, and where nothing changed, it says nothing newer."""
+    """The new schema. Facts that were read from the log stay, also where an older file comes. Only
+    the newest description says how rows are stored: a schema of the log may be described before a
+    look into the catalog, and where nothing changed, it says nothing newer."""
     if is_newer:
         storage = new.storage or old.storage
         partitions, marks = new.partitions or old.partitions, new.marks or old.marks

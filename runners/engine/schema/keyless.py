@@ -1,4 +1,4 @@
-"""Which changes of columns a copy of a table without a key can follow."""
+"""Which changes of columns the copy of a table without a key can follow."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from replicators.connectors.problems.errors import ReplicationError
 
 
 def check_schema(old: TableSchema, new: TableSchema) -> None:
-    """`target:evolve` where a change of shape changes the digests of rows that the copy holds
-    already: all but columns that are added and numbers that become wider."""
+    """Raise `target:evolve` where a schema change alters the digests of rows that the copy already
+    holds: every change but added columns and numbers that become wider."""
     for column in old.supported:
         now = next((c for c in new.supported if c.name == column.name), None)
         if now is None or not _is_alike(arrow_type(column.type), arrow_type(now.type)):

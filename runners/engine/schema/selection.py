@@ -1,5 +1,5 @@
-"""Which of a source table's columns are followed: what people chose, and what the policy leaves
-out. Pure."""
+"""Which of a source table's columns are followed: the columns that people chose, without those that
+the policy leaves out. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from runners.engine.store.protocol import TableRow
 
 
 def known_schema(row: TableRow | None) -> TableSchema | None:
-    """The shape that the table's copy has, where it is to stay: not one that waits for a fresh
-    copy."""
+    """The schema of the table's copy, if that copy is to stay. None for a table that waits for a
+    fresh copy."""
     if row is None or not row.is_snapshot_done or row.is_resync_asked:
         return None
     return row.schema
@@ -27,11 +27,11 @@ def followed(
     policy: SchemaPolicy,
     columns: ColumnKnowledge,
 ) -> TableSchema:
-    """The description of a table, all columns in it, cut to those that are followed.
+    """The description of a table with all of its columns, cut to those that are followed.
 
     A chosen column that has another name by now is known by its ordinal (`columns`: how columns are
-    known). With IGNORE only columns of the copy's shape are followed, under their names. The copy's
-    shape, or its names, go along, so that log written before a rename can be read.
+    known). With IGNORE only columns of the copy's schema are followed, under their names. The
+    copy's schema, or its names, are kept with it, so that log written before a rename can be read.
     """
     numbers = {c.name: c.ordinal for c in known.columns if c.ordinal} if known else {}
     kept = [c for c in found.supported if _is_chosen(c, found, selection, numbers)]
@@ -58,11 +58,11 @@ def _is_chosen(
 
 
 def unmoved(before: Sequence[TableSchema], after: Sequence[TableSchema]) -> list[TableSchema]:
-    """Those of `before` that `after` tells the same, wherever in the log it was asked."""
+    """The schemas of `before` that are the same in `after`, wherever in the log each was read."""
     now = {s.id: _told(s) for s in after}
     return [s for s in before if now.get(s.id) == _told(s)]
 
 
 def _told(schema: TableSchema) -> TableSchema:
-    """Without the places in the log and in the stream."""
+    """The schema without its places in the log and its number in the stream."""
     return replace(schema, upto=0, read_upto=0, member=0)

@@ -1,6 +1,5 @@
-"""Looks into the source's catalog from time to time, in a thread of its own: what changed there
-without a row in the log (CORRECTNESS 21). What becomes of it, `found` says; changes nothing
-itself."""
+"""Looks into the source's catalog from time to time, in its own thread, for changes that have no
+row in the log (CORRECTNESS 21). It changes nothing itself: `drift` decides what follows."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ logger = logging.getLogger("replicator.run")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found. `shapes`: the chosen tables that are there, with all of their columns;
-    `renamed`: those that have another name now and are not followed there; `missed`: those that are
-    gone; `left`: those whose changes the stream does not carry, though they are the same;
-    `appeared`: tables that nobody chose yet; `known`: what was known of the tables before;
+    """What a look found. `schemas`: the chosen tables that exist, with all of their columns.
+    `renamed`: those that have another name now and are not followed there. `missed`: those that are
+    gone. `left`: those whose changes the stream does not carry, though they are the same tables.
+    `appeared`: tables that nobody chose yet. `known`: what was known of the tables before.
     `refused`: those whose changes the source refuses while they are in the stream, with the
     statement that mends it. `position`: everything that was seen was committed before this log
     position."""
@@ -39,15 +38,14 @@ class Look:
     refused: Mapping[TableId, str] = field(default_factory=dict)
 
     def is_of(self, row: TableRow) -> bool:
-        """Whether a table's copy is still the one that was looked at: a newer one may have a newer
-        shape than was seen."""
+        """Whether the look saw this copy of the table: a newer copy may have a newer schema."""
         then = self.known.get(row.id)
         return then is not None and (then.schema, then.generation) == (row.schema, row.generation)
 
 
 def look(job: Job, store: Store, *, follows: bool) -> Look:
-    """Look once: some queries, whatever the number of tables. `follows`: a table with another name
-    is followed there."""
+    """Look once. The number of queries does not depend on the number of tables. `follows`: a table
+    with another name is followed there."""
     rows = store.tables()
     live = [r for r in rows if is_live(r)]
     known = [r.schema for r in live if r.schema is not None and r.is_snapshot_done]
@@ -92,8 +90,8 @@ def _refused(control: SourceControl, tables: list[TableSchema]) -> Mapping[Table
 
 
 class DriftWatch:
-    """Looks every `seconds`; `take` gives the last look once. A source that can't be asked is asked
-    again the next time."""
+    """Looks every `seconds`. `take` gives the last look once. If the source does not answer, the
+    next look asks again."""
 
     def __init__(self, ask: Callable[[], Look], seconds: float) -> None:
         self._ask = ask
@@ -104,17 +102,17 @@ class DriftWatch:
         self._thread = threading.Thread(target=self._run, name="catalog", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """End."""
+        """End the thread."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(30)
 
     def take(self) -> Look | None:
-        """The last look, if it was not taken yet."""
+        """The last look, if it was not taken before."""
         with self._lock:
             last, self._last = self._last, None
         return last

@@ -1,23 +1,24 @@
-"""Going on with a table's snapshot whose view ended: with the session that held it, or with the run
+"""Resumes a table's snapshot whose consistent snapshot ended with its session or with the run
 (CORRECTNESS 17).
 
-Why it is exact. Call the first view's log position P, that of the present view V. Chunks are ranges
-of a table's physical places; those that were finished were read in earlier snapshots, at P or
-later.
-1. A row that no transaction touched between P and V is the same in every view, and lies at the same
-   place: only an update moves a row, or a rewrite of the whole table, which `layout` shows. So it
-   was copied exactly once, as it is at V.
+Why it is exact. P is the log position of the first consistent snapshot, V that of the present one.
+Chunks are ranges of a table's physical places. The finished chunks were read in earlier consistent
+snapshots, at P or later.
+1. A row that no transaction touched between P and V is the same in every consistent snapshot, and
+   lies at the same place. Only an update moves a row, or a rewrite of the whole table, which
+   `layout` shows. So the row was copied exactly once, as it is at V.
 2. Every row that was touched between P and V is in the log with its key, and with its old key where
-   it changed that. All log of the table since P was kept and is decoded up to V before this is
-   asked.
+   the key changed. All log of the table since P was kept, and is decoded up to V before the touched
+   keys are read.
 3. So the rows with these keys are taken out of all chunks, wherever and as often as they were
-   copied, and those of these keys that exist are read once more, by key, in the present view.
-What is staged then is the table at V, as if it had been read in one piece: the log is applied from
-V on. No image is ever completed from another moment's row, so unsent values, changed keys and keys
-that were used again need no care.
+   copied. Those of these keys that exist are read once more, by key, in the present snapshot.
+The staged rows are then the table at V, as if it had been read in one piece: the log is applied
+from V on. No image is ever completed from another moment's row. So unsent values, changed keys and
+reused keys need no special care.
 
-Where it can't be told (the log has a gap since P, another shape, a rewritten table, a TRUNCATE, too
-many touched rows) the snapshot starts again, and so does that of every table without a key.
+The snapshot starts again where this does not hold: the log has a gap since P, the table has another
+schema or was rewritten, there was a TRUNCATE, or too many rows were touched. The snapshot of a
+table without a key always starts again.
 """
 
 from __future__ import annotations
@@ -40,21 +41,23 @@ TOUCHED_ROWS = 1_000_000
 KEYS_A_CHUNK = 1000
 WAIT_SECONDS = 0.2
 FULL_SECONDS = 150.0
-"""Twice the time between two prunings, and some: what another table held is free by then."""
+"""Somewhat more than twice the time between two prunings: by then the space that another table held
+is free."""
 NEVER = 2**62
 
 
 class StartAgain(Exception):
-    """What was copied can't be gone on with; the text says why."""
+    """What was copied can't be used any more; the text says why."""
 
 
 def is_log_whole(store: Store, copy: CopyRow) -> bool:
-    """Whether every segment after the copy's first view is still listed."""
+    """Whether every segment after the copy's first consistent snapshot is still listed."""
     return has_log_after(store, last_sequence(copy.segment))
 
 
 def finished(copy: CopyRow) -> CopyRow:
-    """The copy, its chunks marked as not done where their file is not there as it was recorded."""
+    """The copy. A chunk is marked as not done where its file is missing or differs from its
+    record."""
 
     def is_there(path: str, rows: int) -> bool:
         try:
@@ -75,10 +78,10 @@ def wait_for_log(
     on_progress: Callable[[], None] = lambda: None,
     timer: Callable[[], float] = time.monotonic,
 ) -> list[ChangeFileRow] | None:
-    """The table's change files since the copy's first view, once all log before `position` is
-    decoded; None where a stop was asked for. `on_progress`: more of it is captured or decoded.
-    `StartAgain` where nothing is for `FULL_SECONDS`, since the log waits for space: this copy is
-    what keeps it from being pruned."""
+    """The table's change files since the copy's first consistent snapshot, once all log before
+    `position` is decoded; None where a stop was asked. `on_progress` hears when more of it is
+    captured or decoded. Raises `StartAgain` where nothing moves for `FULL_SECONDS` because the log
+    waits for space: this copy is what keeps the log from being pruned."""
     upto: int | None = None
     seen: tuple[int, int | None] | None = None
     moved_at = timer()
@@ -103,8 +106,8 @@ def wait_for_log(
 
 
 def touched_keys(files: Sequence[ChangeFileRow], copy: CopyRow, place: SnapshotPlace) -> pa.Table:
-    """The keys that rows of the change files have or had, each once, typed as in the target's
-    files."""
+    """The present and former keys of the rows in the change files, each once, typed as in the
+    target's files."""
     names = list(copy.schema.key)
     if sum(f.counts.rows for f in files) > TOUCHED_ROWS:
         raise StartAgain("too many rows changed since")
@@ -126,12 +129,12 @@ def touched_keys(files: Sequence[ChangeFileRow], copy: CopyRow, place: SnapshotP
 
 
 def split(keys: pa.Table) -> list[pa.Table]:
-    """The keys in portions for one query each."""
+    """The keys split into portions, one for each query."""
     return [keys.slice(at, KEYS_A_CHUNK) for at in range(0, keys.num_rows, KEYS_A_CHUNK)]
 
 
 def filtered(rows: pa.Table, keys: pa.Table, schema: TableSchema, *, keep: bool) -> pa.Table:
-    """The rows whose key is (`keep`) or is not in `keys`, compared byte for byte."""
+    """The rows whose key is (`keep`) or is not in `keys`. Keys are compared byte for byte."""
     names = list(schema.key)
     numbered = rows.select(names).append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
     types = pa.schema([rows.schema.field(n) for n in names])

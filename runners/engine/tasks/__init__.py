@@ -1,1 +1,1 @@
-"""Spark: the session, its workers, and what every task has around it."""
+"""Spark: the session, its workers, and the frame around every task."""

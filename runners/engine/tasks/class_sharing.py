@@ -51,7 +51,7 @@ _SCHEMA = TableSchema(
 
 def make(jars_dir: str) -> Path:
     """Rehearse every target and keep the classes that were loaded. The archive appears whole or not
-    at all: the JVM dies of half a one."""
+    at all: half an archive crashes the JVM."""
     archive = class_archive(jars_dir)
     fresh = archive.with_suffix(".new")
     archive.unlink(missing_ok=True)
@@ -81,7 +81,8 @@ def _rehearse(folder: str, jars_dir: str, java_options: str) -> None:
 
 
 def _end_jvm(spark: Any) -> None:
-    """The archive is written by an exit in order; the gateway's end would be a kill."""
+    """End the JVM by an orderly exit, which writes the archive. The gateway's own end would be a
+    kill."""
     gateway = spark.sparkContext._gateway
     with suppress(Exception):
         gateway.jvm.System.exit(0)
@@ -89,7 +90,7 @@ def _end_jvm(spark: Any) -> None:
 
 
 def _use(spark: Any, writer: MergeTarget, folder: Path) -> None:
-    """What runs do most: Arrow through Python tasks, a first copy, some merges."""
+    """Do what runs do most: Arrow through Python tasks, a first copy, some merges."""
     spark.range(_ROWS).mapInArrow(_through, "id bigint").collect()
     table = TargetTable(_SCHEMA.id, "rehearsal", 1)
     writer.begin_snapshot(table, _SCHEMA)

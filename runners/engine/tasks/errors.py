@@ -1,5 +1,5 @@
-"""What every Spark task has around it: carries a `ReplicationError` to the driver, where Spark
-would only hand over a text, and keeps a worker that is used again cheap. Knows no code."""
+"""The frame around every Spark task. It carries a `ReplicationError` to the driver, where Spark
+would only hand over a text, and keeps a reused worker cheap. Knows no error code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARK = re.compile(r"replication-error<([A-Za-z0-9+/=]+)>")
 
 
 def relayed(job: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """`job` for `mapInArrow`, its `ReplicationError`s marked for `from_tasks`."""
+    """`job` for `mapInArrow`; its `ReplicationError`s are marked for `from_tasks`."""
 
     def run(batches: Batches) -> Batches:
         try:
@@ -36,9 +36,9 @@ def relayed(job: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
 
 
 def freeze_modules() -> None:
-    """Set aside what imported modules hold. Spark's worker collects garbage after each task, over
-    all objects there are: 70 to 150 ms a task with pyarrow and numba, as much as a small task
-    itself takes."""
+    """Exclude the objects of imported modules from garbage collection. Spark's worker collects
+    garbage after each task, over all objects: 70 to 150 ms a task with pyarrow and numba, as much
+    as a small task itself takes."""
     global _frozen_modules
     if len(sys.modules) != _frozen_modules:
         gc.collect()
@@ -54,8 +54,8 @@ def _marked(err: ReplicationError) -> str:
 
 @contextmanager
 def from_tasks() -> Iterator[None]:
-    """Around the action that runs the tasks: raises what `relayed` marked; everything else passes
-    as it is."""
+    """Use it around the action that runs the tasks: it raises what `relayed` marked. Everything
+    else passes as it is."""
     try:
         yield
     except ReplicationError:

@@ -15,8 +15,8 @@ R = TypeVar("R")
 
 
 class LocalTasks:
-    """`Tasks` on threads. What a task gets and gives is pickled as Spark would, so that nothing is
-    shared by chance."""
+    """`Tasks` on threads. What a task gets and returns is pickled, as Spark does, so that nothing
+    is shared by chance."""
 
     spark = None
 
@@ -26,7 +26,7 @@ class LocalTasks:
     def map(
         self, function: Callable[[T], R], items: Sequence[T], *, is_urgent: bool = False
     ) -> list[R]:
-        """All items, on so many threads."""
+        """Run all items on the threads."""
         work = cloudpickle.dumps((function, list(items)))
         with ThreadPoolExecutor(self._threads, "task") as pool:
             return list(pool.map(lambda at: _one(work, at), range(len(items))))

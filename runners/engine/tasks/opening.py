@@ -1,7 +1,7 @@
-"""Opens the Spark session of a run, and gets ready beside it what the run needs right afterwards:
+"""Opens the Spark session of a run. Beside that it prepares what the run needs right afterwards:
 the target's modules while the JVM starts, Spark's Python workers while source and target are
-opened. A start uses one core, all in all. What fails beside it fails again, and is told, where it
-is needed."""
+opened. A start uses one core, all in all. A preparation that fails, fails again where its result is
+needed, and is reported there."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _TASKS = (
 
 @contextmanager
 def opened_for(job: Job, settings: RunnerSettings) -> Iterator[SparkSession]:
-    """The session, as `open_session` opens it, stopped at the end. `run:spark-lost` in place of
-    what is raised because its JVM has ended."""
+    """The session, as `open_session` opens it; it is stopped at the end. `run:spark-lost` replaces
+    an error that was raised because the session's JVM has ended."""
     params = job.target_params
     _beside("imports", load_all, job.target.modules(params))
     conf = {**job.target.spark_conf(params), **workers_conf(job)}
@@ -61,9 +61,9 @@ def opened_for(job: Job, settings: RunnerSettings) -> Iterator[SparkSession]:
 
 @contextmanager
 def properties_for(job: Job, settings: RunnerSettings) -> Iterator[Mapping[str, str]]:
-    """The target's `driver_properties`; the files that they name lie in a folder that only this
-    user may enter, and go at the end. What a killed process left there goes with its scratch
-    folder. None over Spark Connect, whose server has its own."""
+    """The target's `driver_properties`. The files that they name lie in a folder that only this
+    user may enter, and are removed at the end. If a killed process left some, they go with its
+    scratch folder. None over Spark Connect, whose server has its own."""
     if settings.spark_remote:
         yield {}
         return
@@ -80,8 +80,8 @@ def properties_for(job: Job, settings: RunnerSettings) -> Iterator[Mapping[str, 
 
 
 def _with_scratch(settings: RunnerSettings) -> RunnerSettings:
-    """With a scratch folder of the run's own, where Spark runs on this machine; `run:spark` where
-    none can be made."""
+    """The settings with the run's own scratch folder, where Spark runs on this machine. `run:spark`
+    where none can be made."""
     if settings.spark_remote or not settings.spark_master.startswith("local"):
         return settings
     try:
@@ -91,7 +91,7 @@ def _with_scratch(settings: RunnerSettings) -> RunnerSettings:
 
 
 def workers_conf(job: Job) -> dict[str, str]:
-    """Spark settings by which its Python workers begin with everything that the job's tasks
+    """Spark settings that make its Python workers begin with everything that the job's tasks
     import."""
     names = (*_TASKS, *job.source.task_modules)
     return {

@@ -1,5 +1,5 @@
-"""Spark's scratch folder of a run: its own, so that what a killed one left is found and removed by
-the next on that machine."""
+"""A run's own scratch folder for Spark. If a run is killed, the next one on that machine finds its
+folder and removes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDER = "replicator-spark"
 
 def scratch_dir(base: str) -> str:
     """A new folder below `base` (empty: the system's temporary folder), named by this machine and
-    process; those of processes of this machine that have ended are removed."""
+    process. Folders of processes of this machine that have ended are removed."""
     root = Path(base or tempfile.gettempdir()) / FOLDER
     with suppress(OSError):
         for path in root.glob(f"{HOSTNAME}@*"):

@@ -39,7 +39,7 @@ _CONF = {
     "spark.scheduler.allocation.file": (Path(__file__).parent / "pools.xml").as_uri(),
 }
 DECODE_POOL = "decode"
-"""In `pools.xml`. All other jobs share the pool that is there by itself, the first one first."""
+"""The pool's name in `pools.xml`. All other jobs share the default pool, first in first out."""
 _POOL = "spark.scheduler.pool"
 _JAVA_OPTIONS = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m "
@@ -56,15 +56,15 @@ def class_archive(jars_dir: str) -> Path:
 
 
 def class_options(jars_dir: str) -> str:
-    """What the JVM is told, so that it uses that archive; nothing where there is none."""
+    """The JVM's options to use that archive; empty where there is none."""
     archive = class_archive(jars_dir)
     return f"-XX:SharedArchiveFile={archive} {QUIET_SHARING}" if archive.is_file() else ""
 
 
 def driver_address(settings: RunnerSettings) -> dict[str, str]:
-    """Under which address executors find the driver, and where it listens. An executor of another
-    machine can't come to 127.0.0.1: without a setting only a local master has that one, and Spark
-    finds the machine's own for others."""
+    """The address at which executors find the driver, and where it listens. An executor on another
+    machine can't reach 127.0.0.1. So without a setting only a local master uses that address; for
+    others Spark finds the machine's own."""
     is_here = settings.spark_master.startswith("local")
     host = settings.spark_driver_host or ("127.0.0.1" if is_here else "")
     bind = settings.spark_driver_bind_address or (
@@ -76,8 +76,8 @@ def driver_address(settings: RunnerSettings) -> dict[str, str]:
 
 @contextmanager
 def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
-    """Jobs of this thread go to that pool of the scheduler meanwhile. Nothing with Spark Connect,
-    whose server has its own."""
+    """Meanwhile, jobs of this thread go to that pool of the scheduler. Does nothing with Spark
+    Connect, whose server has its own."""
     from pyspark.sql import SparkSession
 
     if not isinstance(spark, SparkSession):
@@ -92,9 +92,9 @@ def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
 
 
 def jvm_ended(spark: Any, within_seconds: float = 0.5) -> bool:
-    """Whether the JVM that this process started has ended, or does so in that time; never over
-    Spark Connect, whose server is no child of ours. A socket is closed some moments before a
-    process can be seen to have ended."""
+    """Whether the JVM that this process started has ended, or ends within that time. Never true
+    over Spark Connect, whose server is no child of ours. A JVM's socket closes some moments before
+    its process is seen to have ended."""
     gateway = getattr(getattr(spark, "_sc", None), "_gateway", None)
     process = getattr(gateway, "proc", None)
     if process is None:
@@ -138,8 +138,8 @@ def open_session(
     properties: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The session of this process: local, a cluster's, or Spark Connect. Takes about 6 s.
-    `properties` are Java's, of the driver's JVM where that is ours. `run:java-missing`,
-    `run:jars-missing`, `run:spark`."""
+    `properties` are Java properties for the driver's JVM, where that JVM is ours.
+    `run:java-missing`, `run:jars-missing`, `run:spark`."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     os.environ["PYTHONPATH"] = path
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,4 +1,4 @@
-"""Compiles what is compiled at first use, so that no run waits for it: `python -m
+"""Compiles the loops that would be compiled at first use, so that no run waits for that: `python -m
 runners.engine.tasks.warm` at set-up."""
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def warm() -> None:
 
 
 def _warm_module(name: str) -> None:
-    """A fault of another package's module is told, and stops no set-up: its runs only begin
-    later."""
+    """Warm one module. A fault of another package's module is reported but stops no set-up: its
+    runs only begin later."""
     try:
         module = importlib.import_module(name)
         getattr(module, "warm", lambda: None)()

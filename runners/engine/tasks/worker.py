@@ -1,6 +1,7 @@
-"""What Spark forks its Python workers from (`spark.python.daemon.module`): `pyspark.daemon` that
-has imported what the run's tasks need, and loaded the compiled loops, so that a worker begins at
-once. Spark ends workers that were idle for a minute, so it is not only for the start."""
+"""The process that Spark forks its Python workers from (`spark.python.daemon.module`). It is
+`pyspark.daemon` with the modules of the run's tasks imported and the compiled loops loaded, so that
+a worker begins at once. Spark ends workers that were idle for a minute, so this helps not only at
+the start."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ MODULES = "REPLICATOR_TASK_MODULES"
 
 
 def load_all(names: Iterable[str]) -> None:
-    """Import each, and load what it compiled. What can't be imported here is told by what needs
-    it."""
+    """Import each module, and load its compiled loops. If one can't be imported here, the code that
+    needs it reports that."""
     for name in filter(None, names):
         with suppress(ImportError):
             module = importlib.import_module(name)
@@ -26,10 +27,10 @@ def load_all(names: Iterable[str]) -> None:
 
 
 def keep_archives() -> None:
-    """Archives on the path are read once. Spark's worker has every importer look again at the start
-    of each task (`importlib.invalidate_caches`), and Python reads all names of an archive then,
-    once for each package in it: with PySpark's own archive 0.2 s of CPU a task. What Spark ships
-    does not change while it runs."""
+    """Have archives on the path read only once. At the start of each task, Spark's worker makes
+    every importer look again (`importlib.invalidate_caches`). Python then reads all names of an
+    archive, once for each package in it: with PySpark's own archive 0.2 s of CPU a task. What Spark
+    ships does not change while it runs."""
     zipimport.zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]
 
 
