@@ -85,8 +85,8 @@ def fail_at_start(store: Store, table: TableId, err: ReplicationError, seconds: 
 
 
 def fail_all(store: Store, err: ReplicationError) -> None:
-    """Every table that has been copied fails: the log that it needs is gone. So does a table with a
-    copy in progress."""
+    """Every table that has been copied fails: the log that it needs is gone. Snapshots in progress
+    are forgotten, since they need that log too."""
     logger.error("%s %s", err.message.text, err.message.suggestion)
     for row in store.tables():
         store.copy_forget(row.id)

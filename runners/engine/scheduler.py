@@ -216,8 +216,8 @@ class Scheduler:
             self._start(row, "removal", self._remove, self._pool)
 
     def _drop_backlog(self, row: TableRow) -> None:
-        """The table holds more of the change log than its share: drop its part, so that the others
-        have space (CORRECTNESS 28)."""
+        """The table holds more of the change log than its share: it fails and its part is dropped,
+        so that the others have space (CORRECTNESS 28)."""
         limit = f"{self._settings.table_limit_bytes >> 20} MiB"
         self._fail(row, ReplicationError("log:table-over-limit", table=row.id, limit=limit))
         self._decoding.drop(row.id)
@@ -269,7 +269,8 @@ class Scheduler:
             self._fail(row, ReplicationError("log:table-pruned", table=row.id))
 
     def _merge_if_due(self, row: TableRow) -> None:
-        """Maintain the table unless a merge is due: merges come first (CORRECTNESS 32)."""
+        """Start maintenance if it is due, otherwise a merge if there is work. A table with work is
+        maintained later than an idle one: merges come first (CORRECTNESS 32)."""
         has_work = self._backlog.oldest(row.id) is not None or row.is_replay_asked
         is_kept_up = isinstance(self._writer, Maintained)
         if is_kept_up and self._upkeep.is_due(row.id, has_work=has_work):

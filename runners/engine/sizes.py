@@ -117,8 +117,8 @@ def _without(column: pa.ChunkedArray, rows: list[int]) -> pa.ChunkedArray:
 
 
 def _without_old_values(rows: pa.Table, schema: TableSchema, limit: int) -> pa.Table:
-    """The rows without too large before images: only the key of a before image is needed. Without a
-    key all of it is needed."""
+    """The rows, with too large values taken out of before images. No row is quarantined for its
+    before image: only the key of that is needed. Without a key all of it is needed."""
     if "_before" not in rows.column_names:
         return rows
     before = rows.column("_before").combine_chunks()

@@ -133,7 +133,8 @@ def gathered(
 ) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
     """The table's columns for rows whose keys have the codes `places`, and which of their values
     were never sent. `rows_of`: each row's last image, and per partial column the row that sent it
-    (-1: none); `values` has both. `blank` rows need nothing but the key."""
+    (-1: none). Both index what `values` gives for a column. `blank` rows need nothing but the
+    key."""
     image, sent_by = rows_of
     keys = dict(zip(schema.key, coded.columns, strict=True))
     blank = np.zeros(len(places), bool) if blank is None else blank

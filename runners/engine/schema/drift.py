@@ -104,7 +104,7 @@ class SchemaDrifts:
 
     def _of_missing(self, row: TableRow) -> SchemaDrift:
         """The drift of an absent table. A log that reports columns also reports what became of the
-        table, in its order: another name, or another table."""
+        table, at its place in the log: another name, or another table."""
         position = self._seen[row.id].position if self._by_statements else 0
         err = ReplicationError("source:table-missing", table=row.id)
         return SchemaDrift(err, position=position, is_gone=True)
