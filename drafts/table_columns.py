@@ -203,9 +203,7 @@ def _asked(request: HttpRequest, mine: TableSelection, schema: TableSchema) -> T
     mode, kept = post.get("mode", mine.mode), columns_kept(request, schema)
     text = post.get("filter", mine.filter).strip()
     if text.splitlines() == mine.filter.splitlines():
-        text = (
-            mine.filter
-        )  # a browser sends ends of lines of its own: that is no change, and no fresh copy
+        text = mine.filter  # browsers change line ends: this is no change and needs no fresh copy
     elif fault := filter_fault(text, schema, kept):
         raise _FaultyFilter(fault)
     return replace(

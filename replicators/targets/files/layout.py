@@ -25,7 +25,8 @@ RESOLVED = "_resolved.json"
 MARKER = "_table.json"
 DELIVERIES = "_deliveries"
 LONGEST = 100
-"""Longest form of one name in a folder's name. A folder's name has two; its limit is 255."""
+"""Most characters of one name within a folder's name. A folder's name has two names and may have
+255 characters."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 

@@ -182,8 +182,8 @@ class FilesSink:
         return round(self._clock() * 1e6)
 
     def _forget(self, table: TableId) -> None:
-        """Discard what is known of a table, so that it is read again. Another attempt may have been
-        interrupted at any point."""
+        """Discard the known state of a table, so that it is read again. Another attempt may have
+        been interrupted at any point."""
         for key in [k for k in self._generations if k[0] == table]:
             self._generations.pop(key)
 

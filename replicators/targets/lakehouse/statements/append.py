@@ -1,4 +1,4 @@
-"""Append: every change is a row of its own. Text only."""
+"""Append: every change becomes its own row. Text only."""
 
 # ruff: noqa: S608 - SQL is made here: names go through `quote`, values through `literal`
 
