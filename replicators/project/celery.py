@@ -26,5 +26,5 @@ def _keys(**_: Any) -> None:
     later."""
     try:
         require_keys(settings.KEYS, settings.VAR_DIR)
-    except ImproperlyConfigured as err:  # Celery would write it down and go on
+    except ImproperlyConfigured as err:  # Celery would only log it and go on
         raise SystemExit(str(err)) from err

@@ -35,7 +35,7 @@ def log_folder(_: Any = None) -> Found:
     """The change log can be written. Its folder is made where it is missing."""
     url = urlparse(settings.RUNNER.log_url)
     if url.scheme not in ("", "file"):
-        # a run says what is wrong with a store; asking it here would make every start wait for it
+        # Asking a store here would make every start wait for it. A run reports its faults.
         return []
     folder = Path(url.path)
     with contextlib.suppress(OSError):

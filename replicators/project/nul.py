@@ -29,7 +29,7 @@ class NoNul:
 def _texts(request: HttpRequest) -> Iterator[str]:
     forms = (
         [] if request.path.startswith(REST) else [request.POST]
-    )  # read here, a parser would take it for JSON
+    )  # if a REST body were read here, a parser would take it for JSON
     for given in (request.GET, *forms):
         for name, values in given.lists():
             yield name

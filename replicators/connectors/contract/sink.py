@@ -1,4 +1,4 @@
-"""The promises of `ChangeSink` as a suite: a plugin's test class inherits it and supplies its
+"""The promises of `ChangeSink` as a suite. A plugin's test class inherits it and supplies its
 fixtures."""
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ START = datetime(2024, 11, 24, 7, 5, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a test: `at` in seconds after `START`. `unsent`: the note was not sent."""
+    """A change of a test. `at` is in seconds after `START`. `unsent`: the log did not carry the
+    note."""
 
     sequence: int
     op: Op
@@ -61,7 +62,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class HeldLane:
-    """A lane that carries its rows; `breaks_after`: reading fails after so many rows."""
+    """A lane that holds its rows. `breaks_after`: reading fails after so many rows."""
 
     number: int
     first: int
@@ -83,7 +84,7 @@ class HeldLane:
 
 
 def rows_of(changes: Sequence[Change], schema: TableSchema) -> pa.Table:
-    """The changes as change files have them."""
+    """The changes in the form of change files."""
     columns = [c.name for c in schema.columns]
     note = columns.index("note")
     bit = bytearray((len(columns) + 7) // 8)
@@ -132,7 +133,7 @@ def batch(
 
 
 def snapshot(rows: Sequence[tuple[int, str]], schema: TableSchema, number: int, at: int) -> Any:
-    """A lane of a snapshot after which changes begin beyond `at`, as a batch."""
+    """A lane of a snapshot, as a batch. The table's changes begin after `at`."""
     found = [Change(at, Op.READ, key, note) for key, note in rows]
     lane = HeldLane(number, at, at, len(rows), rows_of(found, schema))
     return ChangeBatch(BatchKind.SNAPSHOT, schema, at, at, (lane,))
@@ -147,7 +148,7 @@ NAMES = {op: op.name.lower() for op in Op}
 
 
 def as_seen(changes: Sequence[Change]) -> list[Seen]:
-    """What a reader is to find of these changes."""
+    """What a reader must find of these changes."""
     return [
         Seen(
             c.sequence,
@@ -160,9 +161,9 @@ def as_seen(changes: Sequence[Change]) -> list[Seen]:
 
 
 class SinkContract:
-    """Supply `plugin`, `params`, `dead_params` (nothing can be written there), `tasks`, and `read`:
-    what a reader of the target finds of a table's last whole generation up to its last mark, in the
-    order in which it would take it."""
+    """Supply `plugin`, `params`, `dead_params` (nothing can be written there), `tasks`, and `read`.
+    `read` returns what a reader of the target finds of a table's last whole generation up to its
+    last mark, in the order in which the reader would take it."""
 
     @pytest.fixture
     def plugin(self) -> TargetPlugin:
@@ -181,7 +182,7 @@ class SinkContract:
 
     @pytest.fixture
     def tasks(self) -> Any:
-        """What runs tasks."""
+        """Runs tasks."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -228,8 +229,8 @@ class SinkContract:
     FIRST = (Seen(10, "read", 1, "a"), Seen(10, "read", 2, "b"))
 
     def test_the_plugin_says_what_its_sink_is(self, plugin: TargetPlugin, sink: ChangeSink) -> None:
-        """Guards the capabilities, by which pages and REST know the target without opening it:
-        every change is a row, and there are neither versions nor watermarks."""
+        """Guards the capabilities, which tell pages and REST what the target can do without opening
+        it: every change is a row, and there are neither versions nor watermarks."""
         can = plugin.capabilities
         assert isinstance(sink, ChangeSink) and not isinstance(sink, MergeTarget)
         assert can.modes == (Mode.APPEND,)
@@ -260,7 +261,7 @@ class SinkContract:
         self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards the order: fails where lanes that are written side by side are read in another
-        order, also where commit times go back from one to the next."""
+        order, also where commit times go back from one lane to the next."""
         changes = [
             Change(11 + i, Op.UPDATE, 1, f"v{i}", at=i * 0.2 - (90 if i % 700 > 600 else 0))
             for i in range(5000)
@@ -280,9 +281,9 @@ class SinkContract:
         read: Any,
         ends: bool,
     ) -> None:
-        """Guards what `delivery` declares: a try that ended within a lane, or that was never
-        recorded, comes again in other lanes and up to another sequence. Exactly once: nothing of it
-        shows. At least once: what shows twice is equal."""
+        """Guards what `delivery` declares. A try that ended within a lane, or that was never
+        recorded, comes again in other lanes and up to another sequence. Exactly once: readers see
+        nothing of the first try. At least once: rows that appear twice are equal."""
         changes = [Change(11 + i, Op.UPDATE, i % 3, f"v{i}", at=i * 0.1) for i in range(3000)]
         first = open_sink()
         first.deliver(live, batch(changes[:500], schema, 10, 2))
@@ -308,7 +309,7 @@ class SinkContract:
     def test_the_same_sink_goes_on_after_a_failed_delivery(
         self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
-        """Guards what a sink remembers of a delivery that failed: another try in the same
+        """Guards what a sink keeps in memory after a failed delivery: the next try is in the same
         process."""
         changes = [Change(11 + i, Op.INSERT, i, f"v{i}", at=i) for i in range(300)]
         held = lanes(changes, schema, 3)
@@ -326,9 +327,9 @@ class SinkContract:
     def test_nothing_older_follows_a_mark_and_marks_do_not_go_back(
         self, open_sink: Any, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
-        """Guards `resolved`: what a reader took before a mark stays as it was, whatever commit time
-        comes later and whoever opens the target again; an older mark and the same one again change
-        nothing."""
+        """Guards `resolved`. What a reader took before a mark stays as it was, whatever commit time
+        comes later and whoever opens the target again. An older mark changes nothing, nor does the
+        same mark again."""
         early = [Change(11 + i, Op.INSERT, i, f"v{i}", at=i) for i in range(600)]
         late = [Change(611 + i, Op.UPDATE, i, "late", at=i - 5000) for i in range(100)]
         sink = open_sink()
@@ -350,7 +351,7 @@ class SinkContract:
     def test_a_snapshots_lane_that_comes_again_is_replaced(
         self, open_sink: Any, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
-        """Guards snapshots that were cut off between a delivery and its record."""
+        """Guards snapshots that were interrupted between a delivery and its record."""
         sink = open_sink()
         sink.deliver(live, snapshot([(2, "b"), (3, "c")], schema, 2, 10))
         sink.deliver(live, snapshot([], schema, 3, 10))
@@ -370,8 +371,8 @@ class SinkContract:
     def test_a_new_generation_is_a_copy_of_its_own(
         self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
-        """Guards generations: readers have the whole old copy until the new one is whole, and never
-        a mixture."""
+        """Guards generations: readers have the whole old copy until the new copy is whole, and
+        never a mixture."""
         changes = [Change(11, Op.INSERT, 3, "c", 1)]
         sink.deliver(live, batch(changes, schema, 10))
         sink.resolved(live, resolved(11, 100_000))
@@ -400,7 +401,7 @@ class SinkContract:
     def test_drop_removes_the_table_of_its_own_replicator_only(
         self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
-        """Guards whose a table is, in `drop` and `begin`."""
+        """Guards the owner of a table, in `drop` and `begin`."""
         sink.resolved(live, resolved(10, 100_000))
         other = TargetTable(schema.id, "r2", 1)
         sink.drop(other)
@@ -414,7 +415,7 @@ class SinkContract:
     def test_a_table_that_is_gone_or_anothers_is_not_written(
         self, open_sink: Any, live: TargetTable, schema: TableSchema
     ) -> None:
-        """Guards a target that was touched."""
+        """Guards a target that somebody else changed."""
         open_sink().drop(live)
         changes = batch([Change(11, Op.INSERT, 3, "c", 1)], schema, 10)
         assert code_of(lambda: open_sink().deliver(live, changes)) == "target:table-missing"

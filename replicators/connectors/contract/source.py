@@ -1,8 +1,8 @@
-"""The promises of a source as suites: a plugin's test class inherits its kind's (`ByteLogContract`,
-`ChangePollContract`) and supplies the fixtures.
+"""The promises of a source as suites. A plugin's test class inherits the suite of its kind
+(`ByteLogContract`, `ChangePollContract`) and supplies the fixtures.
 
-Only tests import this module, and `testing_target.py` beside it. What is peculiar to a plugin is
-tested beside it, not here.
+Only tests import this module, and `target.py` and `sink.py` beside it. The plugin's own tests cover
+what is special to it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NUMBERS = itertools.count(1)
 
 
 def named(path: str) -> Any:
-    """What a plugin names by `module:attribute`."""
+    """The object that a plugin names by `module:attribute`."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 
@@ -48,8 +48,8 @@ def code_of(act: Callable[[], Any]) -> str:
 
 
 def assert_readable(problems: Sequence[Problem], secret: str) -> None:
-    """Problems that a person can act on: blocking, with texts and all their values, without the
-    secret."""
+    """The problems are usable by a person: they block, they have texts and all their values, and
+    they do not hold the secret."""
     assert problems
     for problem in problems:
         shown = problem.message
@@ -65,7 +65,7 @@ class SourceContract:
     integer key `id` and the rows 1 to `rows`), and `insert` (commits a row with that id)."""
 
     slot = "replicator_contract"
-    leaves_traces = True  # a slot or the like at the source, without which a position is lost
+    leaves_traces = True  # the source keeps something, as a slot; without it the position is lost
     rows = 500
 
     @pytest.fixture
@@ -103,8 +103,8 @@ class SourceContract:
     def begun(
         self, plugin: SourcePlugin, params: Any, schema: TableSchema
     ) -> Iterator[tuple[Any, SnapshotSession]]:
-        """A first start: the kind's reader, prepared and not started, and the view that its start
-        belongs to. All is dropped after."""
+        """A first start: the kind's reader, prepared and not started, and the consistent snapshot
+        of its start. Everything is dropped afterwards."""
         with plugin.stream.reader(params, self.slot) as reader:
             reader.prepare([schema], None)
             first: FirstSnapshotOpener[Any] = plugin.stream.snapshot_first
@@ -117,9 +117,9 @@ class SourceContract:
     def test_tables_are_listed_in_order_and_described(
         self, plugin: SourcePlugin, params: Any, table: TableId
     ) -> None:
-        """Guards `Catalog`: fails where a table that is gone is described, where a choice of
-        columns is not kept to, or where a shape does not come back from JSON, in which segments'
-        heads freeze it (CORRECTNESS 3)."""
+        """Guards `Catalog`: fails where it describes a missing table, where it ignores a choice of
+        columns, or where a schema does not come back from JSON. Segments' heads freeze schemas as
+        JSON (CORRECTNESS 3)."""
         missing = TableId(table.schema, "is_not_there")
         with plugin.catalog(params) as catalog:
             listed = [t.id for t in catalog.list_tables()]
@@ -135,8 +135,8 @@ class SourceContract:
     def test_checks_find_nothing_where_all_is_well_and_name_what_is_not(
         self, plugin: SourcePlugin, params: Any, table: TableId
     ) -> None:
-        """Guards `Checks` both ways: a false alarm would stop a right source, and a problem that
-        does not name its table can't be mended."""
+        """Guards `Checks` in both directions: a false alarm would stop a correct source, and a
+        problem that does not name its table can't be mended."""
         missing = TableId(table.schema, "is_not_there")
         with plugin.checks(params) as checks:
             assert not [p for p in checks.connection() if p.severity is Severity.ERROR]
@@ -146,8 +146,9 @@ class SourceContract:
     def test_a_dead_host_is_a_problem_to_checks_and_an_error_to_the_rest(
         self, plugin: SourcePlugin, dead_params: Any
     ) -> None:
-        """Guards the plugin's `errors.py`: untranslated, a driver's exception, perhaps with the
-        password, would reach the page. How to drop by hand is known without the host."""
+        """Guards the plugin's `errors.py`: a driver's exception that is not translated would reach
+        the page, perhaps with the password. The statements to drop by hand are known without the
+        host."""
         with plugin.checks(dead_params) as checks:
             assert_readable(checks.connection(), getattr(dead_params, "password", ""))
 
@@ -173,8 +174,8 @@ class SourceContract:
         begun: tuple[Any, SnapshotSession],
     ) -> None:
         """Guards `SnapshotSession.plan` and the reader that goes to a task (CORRECTNESS 16, 19):
-        fails where chunks overlap or leave a gap, where an exact view shows a later row, or a
-        converging one lacks it."""
+        fails where chunks overlap or leave a gap, where an exact snapshot shows a later row, or
+        where a converging snapshot lacks it."""
         _, session = begun
         insert(self.rows + 1)
         chunks = session.plan(schema, rows_per_chunk=self.rows // 4)
@@ -186,8 +187,8 @@ class SourceContract:
         assert session.is_alive()
         assert all(b.schema == schema.arrow_schema() for b in batches)
         copied = pa.Table.from_batches(batches, schema=schema.arrow_schema())
-        # A converging snapshot holds what was committed when a chunk is read; the log brings it
-        # again.
+        # A converging snapshot also has rows that were committed before their chunk was read. The
+        # log brings them again.
         last = self.rows if plugin.capabilities.has_exact_snapshot else self.rows + 1
         assert sorted(copied["id"].to_pylist()) == list(range(1, last + 1))
 
@@ -199,7 +200,7 @@ class SourceContract:
         begun: tuple[Any, SnapshotSession],
     ) -> None:
         """Guards `SourceControl.drop` and its repeats, and `prepare` (CORRECTNESS 23): where the
-        log hangs on what was dropped, going on would leave a hole."""
+        log depends on what was dropped, going on would leave a gap."""
         reader, session = begun
         reader.close()
         with plugin.control(params, self.slot) as control:
@@ -233,8 +234,8 @@ class ByteLogContract(SourceContract):
         insert: Callable[[int], None],
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
-        """Guards the hand-off (CORRECTNESS 16): fails where the stream begins after the view's
-        point, and loses a row, or before it."""
+        """Guards the hand-off (CORRECTNESS 16): fails where the stream begins after the snapshot's
+        point and so loses a row, or where it begins before that point."""
         reader, session = begun
         insert(self.rows + 1)
         reader.start(session.point.position, [schema])
@@ -251,8 +252,8 @@ class ByteLogContract(SourceContract):
         insert: Callable[[int], None],
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
-        """Guards CORRECTNESS 3: a row's number comes from its place in the segment; by a counter or
-        a clock, what is decoded again after a crash would be other rows."""
+        """Guards CORRECTNESS 3: a row's number comes from its place in the segment. With a counter
+        or a clock, decoding again after a crash would give other rows."""
         reader, session = begun
         for number in (1, 2):
             insert(self.rows + number)
@@ -274,9 +275,9 @@ class ByteLogContract(SourceContract):
         insert: Callable[[int], None],
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
-        """Guards CORRECTNESS 1: the stream goes on right after a position that was stored as JSON;
-        fails where the last transaction comes again or the next is left out. Older acknowledgements
-        and repeats do no harm."""
+        """Guards CORRECTNESS 1: the stream goes on right after a position that was stored as JSON.
+        It fails where the last transaction comes again or the next one is left out. Older
+        acknowledgements and repeats change nothing."""
         reader, session = begun
         reader.start(session.point.position, [schema])
         insert(self.rows + 1)
@@ -334,8 +335,8 @@ class ChangePollContract(SourceContract):
         insert: Callable[[int], None],
         begun: tuple[PollReader, SnapshotSession],
     ) -> None:
-        """Guards the hand-off (CORRECTNESS 16): a change that is neither in the view nor in the
-        first poll is lost, and one that is in both comes twice to a copy that holds the past."""
+        """Guards the hand-off (CORRECTNESS 16): a change that is neither in the snapshot nor in the
+        first poll is lost. A change that is in both comes twice to a copy that holds the past."""
         reader, session = begun
         insert(self.rows + 1)
         found = self._poll(reader, session.point.position, schema)
@@ -350,8 +351,8 @@ class ChangePollContract(SourceContract):
         insert: Callable[[int], None],
         begun: tuple[PollReader, SnapshotSession],
     ) -> None:
-        """Guards `polled_schema` and `Polled.changes`: the engine numbers rows as they come, and
-        the last one of a key wins."""
+        """Guards `polled_schema` and `Polled.changes`: the engine numbers rows in the order in
+        which they come, and the last row of a key wins."""
         reader, session = begun
         for number in (1, 2, 3):
             insert(self.rows + number)
@@ -372,9 +373,9 @@ class ChangePollContract(SourceContract):
         insert: Callable[[int], None],
         begun: tuple[PollReader, SnapshotSession],
     ) -> None:
-        """Guards CORRECTNESS 1: a run that dies before its transaction asks the same again, and
-        must get the same. Positions are stored as JSON. Acknowledging twice, or something older,
-        does no harm."""
+        """Guards CORRECTNESS 1: a run that dies before its transaction polls from the same position
+        again, and must get the same changes. Positions are stored as JSON. A second or an older
+        acknowledgement changes nothing."""
         reader, session = begun
         start = session.point.position
         insert(self.rows + 1)
@@ -398,8 +399,8 @@ class ChangePollContract(SourceContract):
         insert: Callable[[int], None],
         begun: tuple[PollReader, SnapshotSession],
     ) -> None:
-        """Guards `max_bytes` and `has_more`: a source that is far ahead is taken in portions, none
-        of them within a transaction, and none of them empty before the end."""
+        """Guards `max_bytes` and `has_more`: a source that is far ahead is read in portions. No
+        portion ends within a transaction, and none is empty before the end."""
         reader, session = begun
         for number in (1, 2, 3):
             insert(self.rows + number)

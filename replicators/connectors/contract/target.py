@@ -1,4 +1,4 @@
-"""The promises of `target.py` as a suite: a plugin's test class inherits it and supplies its
+"""The promises of `target.py` as a suite. A plugin's test class inherits it and supplies its
 fixtures."""
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class TargetContract:
     def test_the_plugin_says_what_its_writer_can(
         self, plugin: TargetPlugin, writer: MergeTarget
     ) -> None:
-        """Guards the capabilities, by which pages and REST offer a rewind, and tell of watermarks
-        and delivery, without opening the target. The tests of the token below are those of "exactly
+        """Guards the capabilities: from them pages and REST offer a rewind, and show watermarks and
+        delivery, without opening the target. The tests of the token below are the tests of "exactly
         once"."""
         can = plugin.capabilities
         assert isinstance(writer, MergeTarget) and not isinstance(writer, ChangeSink)
@@ -93,7 +93,8 @@ class TargetContract:
         self, writer: MergeTarget, schema: TableSchema, read: Any
     ) -> None:
         """Guards the staging place and the token in the publishing commit (CORRECTNESS 13): fails
-        where half a copy can be read, or where publishing after a crash makes another table."""
+        where readers see half a copy, or where publishing again after a crash makes another
+        table."""
         table = TargetTable(schema.id, "r1", 1)
         self._stage(writer, table, schema, [(1, "a")])
         assert writer.token(table) is None
@@ -108,8 +109,8 @@ class TargetContract:
     def test_beginning_again_throws_away_what_an_earlier_try_left(
         self, writer: MergeTarget, schema: TableSchema, read: Any
     ) -> None:
-        """Guards `begin_snapshot`: without an empty place, rows that a crashed try staged would be
-        there beside those of the next."""
+        """Guards `begin_snapshot`: if the staging place is not emptied, rows of a crashed try
+        remain beside those of the next one."""
         table = TargetTable(schema.id, "r1", 1)
         self._stage(writer, table, schema, [(1, "half")])
         self._stage(writer, table, schema, [(2, "whole")])
@@ -119,8 +120,8 @@ class TargetContract:
     def test_a_batch_is_applied_once(
         self, writer: MergeTarget, schema: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
-        """Guards the token in `merge` (CORRECTNESS 13): a batch whose recording was cut off by a
-        crash comes again, and the target's sequence says that it is done."""
+        """Guards the token in `merge` (CORRECTNESS 13): a crash may prevent the record of a batch,
+        and then the batch comes again. The target's sequence shows that it is already applied."""
         batch = self._batch(
             tmp_path, schema, 20, [(1, "A", False), (2, None, True), (3, "c", False)]
         )
@@ -135,7 +136,7 @@ class TargetContract:
         self, writer: MergeTarget, schema: TableSchema, live: TargetTable, read: Any
     ) -> None:
         """Guards CORRECTNESS 14: without a commit for an empty fold the table would count as behind
-        although nothing lacks."""
+        although it lacks nothing."""
         assert writer.merge(live, FoldedBatch(schema, (), 30, 0)).was_applied
         assert self._sequence(writer, live) == 30
         assert read(schema) == [(1, "a"), (2, "b")]
@@ -144,7 +145,7 @@ class TargetContract:
         self, writer: MergeTarget, schema: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
         """Guards the owner's mark (CORRECTNESS 13): fails where copy, merge or drop of one
-        replicator touches what another one wrote."""
+        replicator changes what another one wrote."""
         other = TargetTable(live.source, "r2", 1)
         batch = self._batch(tmp_path, schema, 20, [(9, "z", False)])
         assert code_of(lambda: writer.begin_snapshot(other, schema)) == "target:table-taken"
@@ -161,9 +162,9 @@ class TargetContract:
         read: Any,
         tmp_path: Path,
     ) -> None:
-        """Guards generations (CORRECTNESS 15): readers see the old rows until the new ones take
-        their place in one commit, where the plugin says so, and a late merge of the old generation
-        is refused."""
+        """Guards generations (CORRECTNESS 15): readers see the old rows until the new rows replace
+        them, in one commit where the plugin says so. A late merge of the old generation is
+        refused."""
         second = TargetTable(live.source, "r1", 2, live.table_uuid)
         self._stage(writer, second, schema, [(5, "e")])
         if plugin.capabilities.is_replaced_at_once:
@@ -177,7 +178,7 @@ class TargetContract:
     def test_a_dropped_table_is_gone_and_dropping_again_does_nothing(
         self, writer: MergeTarget, schema: TableSchema, live: TargetTable, tmp_path: Path
     ) -> None:
-        """Guards `drop` and its repeats, and `target:table-missing`: a merge that made the table
+        """Guards `drop` and its repeats, and `target:table-missing`: a merge that makes the table
         anew would leave it without its other rows."""
         writer.drop(live)
         writer.drop(live)
@@ -188,8 +189,8 @@ class TargetContract:
     def test_checks_name_a_place_that_can_not_be_written(
         self, plugin: TargetPlugin, params: Any, dead_params: Any, schema: TableSchema
     ) -> None:
-        """Guards the target's `Checks`: without them the first copy, hours later perhaps, would
-        find out that nothing can be written."""
+        """Guards the target's `Checks`: without them only the first copy, perhaps hours later,
+        would find that nothing can be written."""
         with plugin.checks(params) as checks:
             assert checks.connection() == []
             assert checks.tables([schema], "r1") == []
