@@ -95,7 +95,7 @@ class EngineRun:
         apart = job.target.apart_seconds(job.target_params, settings.keep_seconds)
         self._log_seconds = settings.keep_seconds + apart
 
-    # --- start ---------------------------------------------------------------------------------------------------  # noqa: E501
+    # --- start ---
     def run(self) -> None:
         """Everything from start to a clean stop."""
         with self._watchdog.step("prepare"):
@@ -159,7 +159,7 @@ class EngineRun:
             wait=self._wait,
         )
 
-    # --- loop ----------------------------------------------------------------------------------------------------  # noqa: E501
+    # --- loop ---
     def _run_threads(self, first: FirstSnapshot | None) -> None:
         job, params = self._job, self._job.source_params
         chunk_reader = load(job.source.chunk_reader)
@@ -245,7 +245,7 @@ class EngineRun:
                 self._prune()
             self._stop.wait(TURN_SECONDS)
 
-    # --- end -----------------------------------------------------------------------------------------------------  # noqa: E501
+    # --- end ---
     def _prune(self) -> None:
         """Step 7: remove what is older than the keep time and merged by every live table
         (CORRECTNESS 28). Where rewinds begin at certain older versions, the log since the last such

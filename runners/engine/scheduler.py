@@ -231,9 +231,8 @@ class Scheduler:
             self._writer.drop(target_table(self._replicator, row))
             self._store.forget_versions(row.id)
         self._decoding.drop(row.id)
-        self._snapshots.forget(
-            row.id
-        )  # Chosen again meanwhile, it may be in a view whose log went just now.
+        # Chosen again meanwhile, it may be in a consistent snapshot whose log was just dropped.
+        self._snapshots.forget(row.id)
         self._store.table_event(
             row.id,
             "table_removed",
@@ -265,7 +264,7 @@ class Scheduler:
             )
         elif has_log_after(self._store, row.merged_sequence):
             self._start(row, "merge", self._merge, self._pool)
-        else:  # None of it is kept for a table that waits for a person.
+        else:  # No log is kept for a table that waits for a person.
             self._fail(row, ReplicationError("log:table-pruned", table=row.id))
 
     def _merge_if_due(self, row: TableRow) -> None:
@@ -341,7 +340,7 @@ class Scheduler:
 
     def _merge(self, row: TableRow) -> None:
         reached, is_cut = self._rounds.limit(row.id)
-        if row.state is TableState.FAILING:  # What failed may have been the look at the target.
+        if row.state is TableState.FAILING:  # Its comparison with the target may have failed.
             self._merger.recover(row)
             row = self._store.table(row.id)
         files = self._merger.pending(row, reached)

@@ -271,7 +271,7 @@ class Merger(Applier):
             try:
                 self._writer.merge(table, batch)
             except ReplicationError as err:
-                # A row read at the source later is no version of then.
+                # A row that is read at the source later is not the version of that time.
                 if err.code != "target:row-missing" or row.mode not in RESUMABLE:
                     raise
             else:

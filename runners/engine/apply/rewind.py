@@ -113,7 +113,7 @@ class Rewinder:
         )
         if token is None or not is_done:
             return row
-        # The kill may have left the staging copy, and with it files of the live table.
+        # After a kill the staging copy may still exist, and with it files of the live table.
         table = target_table(self._replicator, row)
         self._writer.abandon_rewind(replace(table, generation=row.generation + 1))
         return self._record(row, token.sequence)
@@ -203,7 +203,7 @@ class Rewinder:
         plan = fold_plan(row, files[0].schema, tuple(files), after, sequence, self._log)
         batch, _ = fold_batch(self._tasks, plan)
         try:
-            if undecided_keys(batch) is not None:  # the source tells only what the row is now
+            if undecided_keys(batch) is not None:  # the source knows only the present row
                 raise ReplicationError("target:row-missing", table=row.id)
             self._writer.merge_staged(table, batch)
         finally:

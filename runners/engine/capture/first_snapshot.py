@@ -19,6 +19,6 @@ def places(session: SnapshotSession, schemas: Sequence[TableSchema]) -> dict[Tab
     found: dict[TableId, str] = {}
     if isinstance(session, ResumableSession):
         for schema in schemas:
-            with suppress(ReplicationError):  # gone: its copy says so
+            with suppress(ReplicationError):  # gone: its copy reports that
                 found[schema.id] = session.layout(schema)
     return found

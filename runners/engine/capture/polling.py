@@ -56,16 +56,16 @@ class PollCapture(CaptureThread):
         if not self._has_space():
             return
         if self._tables is None or self._is_stale.is_set():
-            self._is_stale.clear()  # before the question: a change during it is asked for again
+            self._is_stale.clear()  # first: after a change during `_describe` we ask again
             self._tables = self._describe()
         assert self.position is not None
         limit = self._settings.seal_bytes
         found = self._reader.poll(self.position, self._tables, max_bytes=limit)
         if found.schema_version != self._version:
             self._version, self._tables = found.schema_version, None
-            return  # asked again with the tables as they are now
+            return  # the next poll asks again, with the tables as they are now
         if self._is_stale.is_set():
-            # a table that was chosen meanwhile may lack changes here: they are asked for again
+            # A table that was chosen meanwhile may lack changes here: the next poll asks again.
             return
         rows = sum(part.rows.num_rows for part in found.changes)
         if rows:

@@ -97,7 +97,7 @@ class Capture(CaptureThread):
 
     def _begin(self, block: LogBlock, is_new_schema: bool) -> None:
         if is_new_schema or self._tables is None:
-            self._is_stale.clear()  # before the question: a change during it makes another head
+            self._is_stale.clear()  # first: a change during `_describe` then makes another head
             self._tables = [t.to_json() for t in self._describe()]
             self._version = block.context_version
         head = {

@@ -326,9 +326,8 @@ class Streaming:
         )
         is_cut = isinstance(translated, ReplicationError) and translated.retry is Retry.AUTO
         if isinstance(fault, ReplicationError) and fault.code.startswith("run:"):
-            is_cut = (
-                False  # not the source's; a segment may be recorded that nobody here has heard of
-            )
+            # Not the source's fault: a segment may be recorded that this process does not know.
+            is_cut = False
         if time.monotonic() - self._reconnected_at > QUIET_SECONDS:
             self._reconnects = 0
         if not is_cut or self._reconnects >= len(RECONNECT_SECONDS):

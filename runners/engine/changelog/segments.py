@@ -40,7 +40,7 @@ def read_segment(path: str, crc32: int, number: int) -> tuple[dict[str, Any], np
     `log:segment-corrupt`, `log:store`."""
     try:
         data = (
-            np.frombuffer(files.read(path), np.uint8).copy()  # decoders want memory of their own
+            np.frombuffer(files.read(path), np.uint8).copy()  # decoders need their own memory
             if files.is_url(path)
             else np.fromfile(path, np.uint8)
         )
@@ -160,7 +160,7 @@ class ChangeLog:
     def _made(self, spool: Path) -> Path:
         """Create the folders that are needed. Returns where segments grow."""
         if files.is_url(self.root):
-            files.make_folder(self.segments)  # says at once whether the store can be written
+            files.make_folder(self.segments)  # shows at once whether the store can be written
             private_folder(spool)
             return spool
         private_folder(Path(self.root).parent)

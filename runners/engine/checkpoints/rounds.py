@@ -153,7 +153,7 @@ class Rounds:
         self._known: dict[TableId, tuple[int, int, str]] = {}
         self._missed: dict[TableId, int] = {}
 
-    # --- the table's job -----------------------------------------------------------------------------------------  # noqa: E501
+    # --- the table's job ---
     def limit(self, table: TableId) -> tuple[Frontier, bool]:
         """Up to where the table may merge now, and whether that is before the frontier. It is the
         round's end while the round waits for the table, and otherwise the frontier."""
@@ -223,7 +223,7 @@ class Rounds:
             now.awaited.discard(table)
             now.versions[table] = version
 
-    # --- the loop ------------------------------------------------------------------------------------------------  # noqa: E501
+    # --- the loop ---
     def turn(
         self,
         rows: Sequence[TableRow],

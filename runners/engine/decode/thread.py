@@ -144,7 +144,7 @@ class Decoding:
         logger.warning("A change file of segment %d is damaged; decoding it again.", number)
         with self.lock:
             rows = [s for s in self._store.segments() if s.number == number]
-            if rows:  # else it was pruned while somebody read it
+            if rows:  # otherwise it was pruned while somebody read it
                 self._decode(rows)
 
     def _run(self) -> None:

@@ -28,7 +28,7 @@ def fold_append(changes: pa.Table, schema: TableSchema) -> Folded:
     before = changes.column("_before").combine_chunks()
     had = before.is_valid().to_numpy(zero_copy_only=False)
     moved = np.flatnonzero((op == Op.UPDATE) & had & _key_differs(changes, before, schema))
-    # A row with its old image, in the order delete, update: by place, then by half.
+    # A moved row gives two rows, delete then update: sorted by place, then by half.
     place = np.concatenate([np.arange(len(op)), moved])
     is_old = np.concatenate([(op == Op.DELETE) & had, np.ones(len(moved), bool)])
     half = np.concatenate([np.ones(len(op), np.int64), np.zeros(len(moved), np.int64)])

@@ -271,7 +271,7 @@ def _fold_in_tasks(tasks: Tasks, plan: FoldPlan) -> list[FoldPart]:
     is_linked = any(f.has_key_changes and f.unsent for f in plan.files)
     is_emptied = any(f.counts.truncates for f in plan.files)
     is_whole = plan.mode in NEEDS_BARRIERS and is_emptied
-    # Which row a key belongs to is followed through every change of keys.
+    # One folding has to follow each row through all of its key changes.
     is_whole |= plan.no_inserts and (is_emptied or any(f.has_key_changes for f in plan.files))
     fits_one = plan.rows <= ROWS_A_TASK and plan.size_bytes <= BYTES_A_TASK
     if fits_one or is_whole or (is_linked and not plan.schema.full_before):

@@ -247,7 +247,7 @@ def fold_with_quarantined(
     if not waiting and not any(f.faults for f in plan.files):
         return None
     found = [images(waiting, plan.schema), read_changes(plan, with_faults=True)]
-    # The first copy was under way: whether rows could wait was not known when these were listed.
+    # These files were listed during the first copy, before it was known that there is no key.
     if not plan.schema.key:
         raise _unsupported(row.id, pa.concat_tables(found).column("_fault_reason"))
     separated = separate(pa.concat_tables(found), plan.schema)

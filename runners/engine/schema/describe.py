@@ -72,7 +72,7 @@ def _described(
     for table, name in names.items():
         schema = found.get(name)
         if schema is None or schema.native_id in taken:
-            continue  # a name that a table followed by its number has now stands for no second one
+            continue  # the name belongs to a table that is followed by its number
         taken |= {schema.native_id} - {0}
         was_told = table in schemas and schemas[table].called is not None
         called = name if was_told or name != table else None

@@ -134,7 +134,7 @@ class SchemaDrifts:
         if self._evolver.columns is ColumnKnowledge.BY_LOG:
             return None
         new = followed(found, row.selection, old, self._evolver.policy, self._evolver.columns)
-        if self._by_statements:  # the log tells of every change, but only where rows come
+        if self._by_statements:  # the log reports every change, but only with the next rows
             is_same = _told(new) == _told(old)
             return (
                 None if is_same else SchemaDrift(schema=new, position=self._seen[row.id].position)
@@ -145,9 +145,8 @@ class SchemaDrifts:
         changes = schema_changes(row, old, new)
         decision = decision_on(self._evolver.policy, row, changes, old)
         if decision.verdict is Verdict.RESYNC:
-            is_told_perhaps = {c.kind for c in changes} == {
-                ChangeKind.REWRITTEN
-            }  # by a TRUNCATE of all parts
+            # A TRUNCATE of all parts rewrites the table too, and the log reports it.
+            is_told_perhaps = {c.kind for c in changes} == {ChangeKind.REWRITTEN}
             position = self._seen[row.id].position if is_told_perhaps else 0
             return SchemaDrift(resync=decision.text, position=position)
         if decision.verdict is Verdict.STOP and any(c.kind in UNSENT for c in changes):

@@ -141,9 +141,10 @@ def decision_on(
         c.kind is ChangeKind.RENAMED and c.old is not None and c.old.name in old.key
         for c in changes
     )
+    # Another column has the followed name now.
     takes_name = policy is SchemaPolicy.IGNORE and any(
         c.kind is ChangeKind.RENAMED for c in changes
-    )  # a followed name stands for another column now
+    )
     if decision.verdict is Verdict.KEEP and (renames_key or takes_name):
         return replace(decision, verdict=Verdict.STOP)
     if decision.verdict is Verdict.RESYNC and row.keeps_past:

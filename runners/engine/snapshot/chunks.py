@@ -199,7 +199,8 @@ class Snapshotter:
         self._place = ""
 
     def find(self, table: TargetTable, schema: TableSchema) -> CopyRow | None:
-        """The table's snapshot that this view can go on with; one that can't is forgotten."""
+        """The table's snapshot in progress that can be resumed in this consistent snapshot. One
+        that can't is forgotten."""
         known = self._store.copy(table.source)
         if known is None:
             return None

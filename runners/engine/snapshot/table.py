@@ -60,7 +60,7 @@ class TableSnapshots:
         if done is None:
             return False
         if self._store.table(row.id).state is not TableState.SNAPSHOTTING:
-            # It failed meanwhile: what was published is another generation's than the next copy's.
+            # It failed meanwhile. The next copy has another generation than what was published.
             return False
         snapshot, uuid, rows = done
         self._store.record_snapshot_rows(row.id, rows, rows)

@@ -265,7 +265,7 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
     def log(self, level: str, text: str, table: TableId | None = None) -> None: ...
 
 
-# What a table forgets when it is to be copied afresh, beside its state.
+# The fields, beside the state, that a table resets when it is to be copied afresh.
 FRESH: dict[str, Any] = {
     "is_resync_asked": False,
     "rewind_to": None,
