@@ -52,7 +52,7 @@ class Pacing:
         return now - self._held.setdefault(table, now) >= HOLD_SECONDS
 
     def begun(self, table: TableId) -> None:
-        """A merge begins: later changes wait for their own interval."""
+        """A merge begins: later changes get their own hold time."""
         self._held.pop(table, None)
         self._cut.discard(table)
 

@@ -63,7 +63,7 @@ def _reason(size: int, limit: int) -> str:
 
 
 def is_of_size(reason: str) -> bool:
-    """Whether a fault's reason is the size of a value."""
+    """Whether a fault's reason is that the value is too large."""
     return reason.startswith(REASON)
 
 

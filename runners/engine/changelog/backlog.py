@@ -19,8 +19,8 @@ behind it."""
 
 class Backlog:
     """Thread safe. It holds the segments in order with their marks. If there are very many, it
-    holds the last ones and the frontier at the others' end. Per table it holds the commit time of
-    the oldest unmerged change."""
+    holds the last ones, and only the ends of the others. Per table it holds the commit time of the
+    oldest unmerged change."""
 
     def __init__(self, segments: Sequence[SegmentRow], last_segment: int) -> None:
         self._lock = threading.Lock()
