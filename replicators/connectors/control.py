@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from replicators.connectors.closing import Closing
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.params import P_contra
 from replicators.connectors.snapshot import SnapshotWait
 
 
@@ -92,11 +93,11 @@ class TellsRefused(Protocol):
         ...
 
 
-class ControlOpener(Protocol):
+class ControlOpener(Protocol[P_contra]):
     """Makes a `SourceControl`. `after`: a position that the stream has reached. All positions that
     the control returns are in one order with it, also where the stream has moved to another
     server."""
 
     def __call__(
-        self, params: Any, name: str, after: Position | None = None, /
+        self, params: P_contra, name: str, after: Position | None = None, /
     ) -> SourceControl: ...

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from replicators.connectors.addresses import STORES
+from replicators.connectors.spark import Frame, Session
 
 SIDE_BY_SIDE = 16
 
@@ -171,7 +172,7 @@ def write_table(table: pa.Table, path: str, **options: Any) -> None:
     write(path, sink.getvalue())
 
 
-def parquet_frame(spark: Any, paths: Sequence[str], schema: Any) -> Any:
+def parquet_frame(spark: Session, paths: Sequence[str], schema: Any) -> Frame:
     """A data frame over Parquet files, with the columns and types of `schema` (DDL or a
     StructType). Spark's own reader reads files of a folder. Files of a store are read in tasks, as
     everywhere in this module, so that Spark needs no jars and no credentials."""

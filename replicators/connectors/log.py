@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from replicators.connectors.closing import Closing
 from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.params import P
 from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotWait
 
 
@@ -141,7 +142,7 @@ class LogDecoder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ByteLog:
+class ByteLog(Generic[P]):
     """The part of a plugin whose source has a log of bytes. One thread reads the log into raw
     segments, and tasks decode them later.
 
@@ -149,6 +150,6 @@ class ByteLog:
     `LogDecoder`. It is called in tasks, so it is named by dotted path.
     """
 
-    reader: Callable[[Any, str], LogReader]
-    snapshot_first: FirstSnapshotOpener[LogReader]
+    reader: Callable[[P, str], LogReader]
+    snapshot_first: FirstSnapshotOpener[LogReader, P]
     decoder: str

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any
+
+from typing_extensions import TypeVar
 
 from replicators.connectors.addresses import MASK as MASK
 from replicators.connectors.addresses import hidden, holds_secret
@@ -13,6 +15,9 @@ from replicators.connectors.addresses import hidden, holds_secret
 LONGEST = 4096
 """The most characters of a text that is no secret."""
 T = TypeVar("T")
+P = TypeVar("P", default=Any)
+"""The params of a plugin. A plugin of any kind is `SourcePlugin` or `TargetPlugin` alone."""
+P_contra = TypeVar("P_contra", contravariant=True, default=Any)
 
 
 class InvalidParams(ValueError):

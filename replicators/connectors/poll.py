@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Generic, Protocol
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from replicators.connectors.closing import Closing
 from replicators.connectors.model.changes import FAULT_FIELDS, change_schema
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.params import P
 from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotWait
 
 
@@ -86,7 +87,7 @@ class PollReader(Closing, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePoll:
+class ChangePoll(Generic[P]):
     """The part of a plugin whose source is asked for changes. The engine records the result of a
     poll as decoded at once.
 
@@ -95,6 +96,6 @@ class ChangePoll:
     everything.
     """
 
-    reader: Callable[[Any, str], PollReader]
-    snapshot_first: FirstSnapshotOpener[PollReader]
-    seconds: Callable[[Any], float] = lambda _: 1.0
+    reader: Callable[[P, str], PollReader]
+    snapshot_first: FirstSnapshotOpener[PollReader, P]
+    seconds: Callable[[P], float] = lambda _: 1.0

@@ -11,6 +11,7 @@ import pyarrow as pa
 from replicators.connectors.closing import Closing
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.params import P_contra
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +63,24 @@ class SnapshotWait(Protocol):
 R_contra = TypeVar("R_contra", contravariant=True)
 
 
-class FirstSnapshotOpener(Protocol[R_contra]):
+class FirstSnapshotOpener(Protocol[R_contra, P_contra]):
     """Decides where the source's changes begin for this replicator, and opens the consistent
     snapshot of that place. `reader` is of the source's kind, prepared and not started. It waits as
     `SnapshotOpener` does."""
 
     def __call__(
-        self, params: Any, name: str, reader: R_contra, wait: SnapshotWait | None = None, /
+        self, params: P_contra, name: str, reader: R_contra, wait: SnapshotWait | None = None, /
     ) -> SnapshotSession: ...
 
 
-class SnapshotOpener(Protocol):
+class SnapshotOpener(Protocol[P_contra]):
     """Opens a consistent snapshot of now. `wait` may be called while the source makes it wait. An
     exception of `wait` is raised here too, and then nothing is left at the source. `after`: as in
     `ControlOpener`."""
 
     def __call__(
         self,
-        params: Any,
+        params: P_contra,
         name: str,
         wait: SnapshotWait | None = None,
         after: Position | None = None,

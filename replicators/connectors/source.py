@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from replicators.connectors.model.schema import (
     TableSelection,
     TableSummary,
 )
+from replicators.connectors.params import P
 from replicators.connectors.poll import ChangePoll
 from replicators.connectors.problems.message import Message
 from replicators.connectors.problems.problem import Problem
@@ -76,8 +77,9 @@ class RowReader(Closing, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SourcePlugin:
-    """A source's light descriptor: every callable imports its driver inside.
+class SourcePlugin(Generic[P]):
+    """A source's light descriptor: every callable imports its driver inside. `P`: the class of its
+    params.
 
     Either `log` or `poll` says how changes come. `control` and `snapshot_again` are for both kinds.
     `chunk_reader` is called in tasks, so it is named by dotted path. `setup` gets raw params, also
@@ -96,22 +98,22 @@ class SourcePlugin:
     name: str
     label: str
     summary: str
-    params: type
+    params: type[P]
     capabilities: SourceCapabilities
-    catalog: Callable[[Any], Catalog]
-    checks: Callable[[Any], Checks]
-    control: ControlOpener
-    snapshot_again: SnapshotOpener
+    catalog: Callable[[P], Catalog]
+    checks: Callable[[P], Checks]
+    control: ControlOpener[P]
+    snapshot_again: SnapshotOpener[P]
     chunk_reader: str
     translate: Callable[[BaseException], Exception]
-    log: ByteLog | None = None
-    poll: ChangePoll | None = None
+    log: ByteLog[P] | None = None
+    poll: ChangePoll[P] | None = None
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
-    row_reader: Callable[[Any], RowReader] | None = None
+    row_reader: Callable[[P], RowReader] | None = None
     objects: Callable[[str], list[tuple[str, str]]] = lambda name: []
     keeps_values: Callable[[Column, Column, str], bool] | None = None
     schema_at: Callable[[TableSchema, Position, int], TableSchema | None] | None = None
-    places: Callable[[Any], tuple[Place, ...]] = lambda _: ()
+    places: Callable[[P], tuple[Place, ...]] = lambda _: ()
     messages: Mapping[str, Message] = field(default_factory=dict)
     icon: str = "database"
     rank: int = 100
@@ -122,7 +124,7 @@ class SourcePlugin:
             raise ValueError(f"source {self.name} needs one of `log` and `poll`")
 
     @property
-    def stream(self) -> ByteLog | ChangePoll:
+    def stream(self) -> ByteLog[P] | ChangePoll[P]:
         """The part that says how changes come."""
         stream = self.log or self.poll
         assert stream is not None

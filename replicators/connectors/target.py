@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import LogicalType
 from replicators.connectors.model.watermarks import Watermark
+from replicators.connectors.params import P
 from replicators.connectors.problems.message import Message
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.setup import SetupStep, no_setup
@@ -402,8 +403,8 @@ class TargetChecks(Closing, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TargetPlugin:
-    """A target's light descriptor.
+class TargetPlugin(Generic[P]):
+    """A target's light descriptor. `P`: the class of its params.
 
     `writer` opens the target. It gets the run's tasks, and through them the Spark session, which
     was made with `spark_conf` and `jars`. A target that writes without Spark leaves these two out.
@@ -423,20 +424,20 @@ class TargetPlugin:
     name: str
     label: str
     summary: str
-    params: type
+    params: type[P]
     capabilities: TargetCapabilities
     fit: Callable[[LogicalType], Fit]
-    checks: Callable[[Any], TargetChecks]
-    writer: Callable[[Any, Tasks], Target]
-    spark_conf: Callable[[Any], dict[str, str]] = lambda _: {}
-    jars: Callable[[Any], tuple[str, ...]] = lambda _: ()
-    driver_properties: Callable[[Any, str], Mapping[str, str]] = lambda *_: {}
-    history_seconds: Callable[[Any], float] = lambda _: 0.0
-    apart_seconds: Callable[[Any, float], float] = lambda *_: 0.0
+    checks: Callable[[P], TargetChecks]
+    writer: Callable[[P, Tasks], Target]
+    spark_conf: Callable[[P], dict[str, str]] = lambda _: {}
+    jars: Callable[[P], tuple[str, ...]] = lambda _: ()
+    driver_properties: Callable[[P, str], Mapping[str, str]] = lambda *_: {}
+    history_seconds: Callable[[P], float] = lambda _: 0.0
+    apart_seconds: Callable[[P, float], float] = lambda *_: 0.0
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
-    rehearsals: Callable[[str], tuple[Any, ...]] = lambda _: ()
-    modules: Callable[[Any], tuple[str, ...]] = lambda _: ()
-    places: Callable[[Any], tuple[Place, ...]] = lambda _: ()
+    rehearsals: Callable[[str], tuple[P, ...]] = lambda _: ()
+    modules: Callable[[P], tuple[str, ...]] = lambda _: ()
+    places: Callable[[P], tuple[Place, ...]] = lambda _: ()
     resolved_seconds: float = 5.0
     messages: Mapping[str, Message] = field(default_factory=dict)
     icon: str = "database"

@@ -4,7 +4,9 @@ know only this protocol."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
+
+from replicators.connectors.spark import Session
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -20,7 +22,7 @@ class Tasks(Protocol):
     """
 
     @property
-    def spark(self) -> Any:
+    def spark(self) -> Session | None:
         """The Spark session, for plugins that write through Spark; None where tasks run without
         it."""
         ...

@@ -3,8 +3,6 @@ module imports no driver."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from replicators.connectors.capabilities import ColumnKnowledge, SourceCapabilities
 from replicators.connectors.control import SourceControl
 from replicators.connectors.log import ByteLog, LogReader
@@ -20,32 +18,32 @@ from replicators.sources.mysql.setup import setup
 __all__ = ["PLUGIN"]
 
 
-def _catalog(params: Any) -> Catalog:
+def _catalog(params: MysqlParams) -> Catalog:
     from replicators.sources.mysql.catalog import MysqlCatalog
 
     return MysqlCatalog(params)
 
 
-def _checks(params: Any) -> Checks:
+def _checks(params: MysqlParams) -> Checks:
     from replicators.sources.mysql.checks import MysqlChecks
 
     return MysqlChecks(params)
 
 
-def _log_reader(params: Any, name: str) -> LogReader:
+def _log_reader(params: MysqlParams, name: str) -> LogReader:
     from replicators.sources.mysql.log import LogReader as Reader
 
     return Reader(params, name)
 
 
-def _control(params: Any, name: str, after: Position | None = None) -> SourceControl:
+def _control(params: MysqlParams, name: str, after: Position | None = None) -> SourceControl:
     from replicators.sources.mysql.control import LogControl as Control
 
     return Control(params, name, after)
 
 
 def _snapshot_first(
-    params: Any, name: str, reader: LogReader, wait: SnapshotWait | None = None
+    params: MysqlParams, name: str, reader: LogReader, wait: SnapshotWait | None = None
 ) -> SnapshotSession:
     from replicators.sources.mysql.snapshot import SnapshotSession as Session
 
@@ -53,7 +51,7 @@ def _snapshot_first(
 
 
 def _snapshot_again(
-    params: Any, name: str, wait: SnapshotWait | None = None, after: Position | None = None
+    params: MysqlParams, name: str, wait: SnapshotWait | None = None, after: Position | None = None
 ) -> SnapshotSession:
     from replicators.sources.mysql.snapshot import SnapshotSession as Session
 

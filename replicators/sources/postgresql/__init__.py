@@ -3,8 +3,6 @@ imports no driver."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from replicators.connectors.capabilities import ColumnKnowledge, SourceCapabilities
 from replicators.connectors.control import SourceControl
 from replicators.connectors.log import ByteLog, LogReader
@@ -18,32 +16,34 @@ from replicators.sources.postgresql.setup import setup
 __all__ = ["PLUGIN"]
 
 
-def _catalog(params: Any) -> Catalog:
+def _catalog(params: PostgresqlParams) -> Catalog:
     from replicators.sources.postgresql.catalog import PostgresqlCatalog
 
     return PostgresqlCatalog(params)
 
 
-def _checks(params: Any) -> Checks:
+def _checks(params: PostgresqlParams) -> Checks:
     from replicators.sources.postgresql.checks import PostgresqlChecks
 
     return PostgresqlChecks(params)
 
 
-def _log_reader(params: Any, slot_name: str) -> LogReader:
+def _log_reader(params: PostgresqlParams, slot_name: str) -> LogReader:
     from replicators.sources.postgresql.log import LogReader as Reader
 
     return Reader(params, slot_name)
 
 
-def _control(params: Any, slot_name: str, after: Position | None = None) -> SourceControl:
+def _control(
+    params: PostgresqlParams, slot_name: str, after: Position | None = None
+) -> SourceControl:
     from replicators.sources.postgresql.control import LogControl as Control
 
     return Control(params, slot_name)
 
 
 def _snapshot_first(
-    params: Any, slot_name: str, reader: LogReader, wait: SnapshotWait | None = None
+    params: PostgresqlParams, slot_name: str, reader: LogReader, wait: SnapshotWait | None = None
 ) -> SnapshotSession:
     from replicators.sources.postgresql.snapshot import snapshot_first
 
@@ -51,14 +51,17 @@ def _snapshot_first(
 
 
 def _snapshot_again(
-    params: Any, name: str, wait: SnapshotWait | None = None, after: Position | None = None
+    params: PostgresqlParams,
+    name: str,
+    wait: SnapshotWait | None = None,
+    after: Position | None = None,
 ) -> SnapshotSession:
     from replicators.sources.postgresql.snapshot import snapshot_again
 
     return snapshot_again(params, name, wait)
 
 
-def _row_reader(params: Any) -> RowReader:
+def _row_reader(params: PostgresqlParams) -> RowReader:
     from replicators.sources.postgresql.rows import RowReader as Reader
 
     return Reader(params)

@@ -3,11 +3,9 @@ Importing this loads no driver."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.model.modes import Mode
-from replicators.connectors.target import TargetPlugin
+from replicators.connectors.target import ChangeSink, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
 from replicators.targets.files.messages import MESSAGES
 from replicators.targets.files.params import FilesParams, places
@@ -16,13 +14,13 @@ from replicators.targets.files.types import fit
 __all__ = ["PLUGIN"]
 
 
-def _checks(params: FilesParams) -> Any:
+def _checks(params: FilesParams) -> TargetChecks:
     from replicators.targets.files.checks import FilesChecks
 
     return FilesChecks(params)
 
 
-def _writer(params: FilesParams, tasks: Tasks) -> Any:
+def _writer(params: FilesParams, tasks: Tasks) -> ChangeSink:
     from replicators.targets.files.writer import FilesSink
 
     return FilesSink(params, tasks)

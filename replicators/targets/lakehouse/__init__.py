@@ -3,10 +3,8 @@ driver."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from replicators.connectors.capabilities import Delivery, TargetCapabilities
-from replicators.connectors.target import TargetPlugin
+from replicators.connectors.target import MergeTarget, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
 from replicators.targets.lakehouse.conf import driver_properties, jars, spark_conf
 from replicators.targets.lakehouse.messages import MESSAGES
@@ -19,15 +17,17 @@ from replicators.targets.lakehouse.versions import apart_seconds
 __all__ = ["PLUGIN"]
 
 
-def _checks(params: LakehouseParams) -> Any:
+def _checks(params: LakehouseParams) -> TargetChecks:
     from replicators.targets.lakehouse.checks import LakehouseChecks
 
     return LakehouseChecks(params)
 
 
-def _writer(params: LakehouseParams, tasks: Tasks) -> Any:
+def _writer(params: LakehouseParams, tasks: Tasks) -> MergeTarget:
     from replicators.targets.lakehouse.writer import LakehouseWriter
 
+    if tasks.spark is None:
+        raise TypeError("the lakehouse is written through Spark")
     return LakehouseWriter(params, tasks.spark)
 
 

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.spark import Frame
 from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import dialect, evolve, naming, storage, vacuum
 from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.leftovers import CLAIM, FILES, folders_of
 from replicators.targets.lakehouse.params import LakehouseParams
-from replicators.targets.lakehouse.sessions import lent_conf
+from replicators.targets.lakehouse.sessions import LentSession, lent_conf
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, LiveTable
 from replicators.targets.lakehouse.versions import (
     apart_seconds,
@@ -94,7 +95,7 @@ class Delta:
         """The table's identifier in SQL."""
         return f"delta.{dialect.quote(self.folder(names))}"
 
-    def stamp(self, session: Any, token: Token) -> None:
+    def stamp(self, session: LentSession, token: Token) -> None:
         """Add the token to the session's next commit."""
         session.conf.set("spark.databricks.delta.write.txnAppId", _application(token))
         session.conf.set("spark.databricks.delta.write.txnVersion", str(token.sequence))
@@ -111,7 +112,7 @@ class Delta:
         url = self.folder(names).replace("s3a://", "s3://")
         return DeltaTable(url, version=version, without_files=True)
 
-    def live(self, session: Any, names: tuple[str, ...]) -> LiveTable | None:
+    def live(self, session: LentSession, names: tuple[str, ...]) -> LiveTable | None:
         """The table's own state; None if there is no such table."""
         table = self._open(names)
         if table is None:
@@ -123,7 +124,7 @@ class Delta:
         found = None if sequence is None else Token(owner, token.generation, sequence, own)
         return LiveTable(owner, own, found, version=str(table.version()))
 
-    def make_namespace(self, session: Any, names: tuple[str, ...]) -> None:
+    def make_namespace(self, session: LentSession, names: tuple[str, ...]) -> None:
         """Nothing to do: folders need no namespace."""
 
     def live_names(self, table: TargetTable) -> tuple[str, str]:
@@ -133,7 +134,7 @@ class Delta:
     def _staged(self, table: TargetTable) -> tuple[str, str]:
         return naming.staging_names(self.live_names(table), table.replicator, table.generation)
 
-    def begin(self, session: Any, table: TargetTable, schema: TableSchema) -> None:
+    def begin(self, session: LentSession, table: TargetTable, schema: TableSchema) -> None:
         """Make an empty staging table. First remove what interrupted copies of this table left."""
         names = self.live_names(table)
         live = self.live(session, names)
@@ -171,12 +172,12 @@ class Delta:
             storage.remove_folder(folder)
         storage.make_folder(claim)
 
-    def staging_path(self, session: Any, table: TargetTable) -> str:
+    def staging_path(self, session: LentSession, table: TargetTable) -> str:
         """The SQL identifier for appending staged rows."""
         return self.path(self._staged(table))
 
     def version_at(
-        self, session: Any, table: TargetTable, own: str, sequence: int
+        self, session: LentSession, table: TargetTable, own: str, sequence: int
     ) -> KeptVersion | None:
         """See `MergeTarget.version_at`."""
         names = self.live_names(table)
@@ -248,7 +249,7 @@ class Delta:
                 return {v: at for v, at in times.items() if v >= first}
             limit *= 4
 
-    def begin_rewind(self, session: Any, table: TargetTable, version: str) -> None:
+    def begin_rewind(self, session: LentSession, table: TargetTable, version: str) -> None:
         """Make a staging table with the rows of an older version."""
         live = self.path(self.live_names(table))
         older = f"{live} VERSION AS OF {int(version)}"
@@ -259,19 +260,19 @@ class Delta:
         storage.remove_folder(self.folder(staged))
         session.sql(dialect.replace_table(self.path(staged), older, self._properties))
 
-    def abandon_rewind(self, session: Any, table: TargetTable) -> None:
+    def abandon_rewind(self, session: LentSession, table: TargetTable) -> None:
         """Remove the staging table."""
         storage.remove_folder(self.folder(self._staged(table)))
 
-    def files_folder(self, session: Any, table: TargetTable) -> str:
+    def files_folder(self, session: LentSession, table: TargetTable) -> str:
         """A folder for files that are then copied into the staging table."""
         return self.folder(self._staged(table)) + FILES
 
-    def add_files(self, session: Any, table: TargetTable, folder: str) -> bool:
+    def add_files(self, session: LentSession, table: TargetTable, folder: str) -> bool:
         """False: Delta can't add existing files."""
         return False
 
-    def append_frame(self, frame: Any, target: str) -> None:
+    def append_frame(self, frame: Frame, target: str) -> None:
         """Append rows to a staging place. The frame's own session writes them; they need no
         token."""
         values = {"spark.sql.files.openCostInBytes": _WHOLE_FILES, **MOMENTS}
@@ -280,7 +281,7 @@ class Delta:
 
     def publish(
         self,
-        session: Any,
+        session: LentSession,
         table: TargetTable,
         schema: TableSchema,
         sequence: int,
@@ -310,7 +311,7 @@ class Delta:
         return str(opened.metadata().configuration.get(evolve.ORDINALS, "{}")) if opened else "{}"
 
     def evolve(
-        self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema
+        self, session: LentSession, table: TargetTable, old: TableSchema, new: TableSchema
     ) -> list[str]:
         """Change the live table's columns. Returns the changes as text."""
         names = self.live_names(table)
@@ -325,7 +326,7 @@ class Delta:
             session.sql(change.statement)
         return [c.text for c in changes if c.text]
 
-    def drop(self, session: Any, table: TargetTable) -> None:
+    def drop(self, session: LentSession, table: TargetTable) -> None:
         """Remove the table and its staging folders."""
         names = self.live_names(table)
         live = self.live(session, names)
@@ -334,7 +335,7 @@ class Delta:
             storage.remove_folder(self.folder(names))
 
     def maintain(
-        self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
+        self, session: LentSession, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
     ) -> dict[str, Any]:
         """Compact small files and files with many deleted rows; remove files older than the
         history. The log is kept as long as the history."""
@@ -354,7 +355,7 @@ class Delta:
         )
 
     def _remark(
-        self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float
+        self, session: LentSession, names: tuple[str, ...], token: Token, keep_seconds: float
     ) -> tuple[KeptVersion, ...]:
         """Choose the versions kept for rewinds beyond the history (docs/decisions/0022), and record
         them in the table. The log is kept as long. Both times may have changed since the table was
@@ -363,7 +364,7 @@ class Delta:
         if newest is None:
             return ()
         known = newest.metadata().configuration
-        apart = apart_seconds(self.params, keep_seconds) if vacuum.can_spare(session) else 0.0
+        apart = apart_seconds(self.params, keep_seconds) if vacuum.can_spare(session.spark) else 0.0
         application = _application(token)
         present = newest.history(1)[0]
         marks = remark(
@@ -381,7 +382,7 @@ class Delta:
         return marks
 
     def _spared(
-        self, session: Any, names: tuple[str, ...], marks: tuple[KeptVersion, ...]
+        self, session: LentSession, names: tuple[str, ...], marks: tuple[KeptVersion, ...]
     ) -> frozenset[str]:
         """The files of the kept versions. A process opens each version once."""
         folder = self.folder(names)
@@ -389,7 +390,7 @@ class Delta:
         for known in [k for k in self._files if k[0] == folder and k not in wanted]:
             del self._files[known]
         for place in wanted - self._files.keys():
-            self._files[place] = vacuum.files_of(session, folder, int(place[1]))
+            self._files[place] = vacuum.files_of(session.spark, folder, int(place[1]))
         return frozenset().union(*(self._files[place] for place in wanted))
 
 

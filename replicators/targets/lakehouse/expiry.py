@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
+from replicators.connectors.spark import Session
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.versions import Snapshot, Snapshots
 
@@ -28,7 +28,7 @@ def current_at(history: str, snapshots: str, moment: datetime) -> str:
     )
 
 
-def by_queries(session: Any, snapshots: str, refs: str) -> Snapshots:
+def by_queries(session: Session, snapshots: str, refs: str) -> Snapshots:
     """The snapshots that an Iceberg table still has, by Spark queries of these metadata tables."""
     rows = session.sql(
         f"SELECT snapshot_id, parent_id, summary, unix_micros(committed_at) FROM {snapshots}"  # noqa: S608 - quoted by the caller

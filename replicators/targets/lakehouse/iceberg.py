@@ -14,10 +14,12 @@ from typing import Any, ClassVar
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.spark import Frame, Row
 from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import catalog, dialect, evolve, leftovers, naming
 from replicators.targets.lakehouse.expiry import Expiry, by_queries, current_at
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.sessions import LentSession
 from replicators.targets.lakehouse.state import (
     GENERATION,
     OWNER,
@@ -89,8 +91,8 @@ class Iceberg:
         return dialect.text(self.path(names))
 
     def _call(
-        self, session: Any, procedure: str, names: tuple[str, ...], **values: str
-    ) -> list[Any]:
+        self, session: LentSession, procedure: str, names: tuple[str, ...], **values: str
+    ) -> list[Row]:
         shown = "".join(f", {k} => {v}" for k, v in values.items())
         done = session.sql(
             f"CALL {dialect.quote(self.catalog)}.system.{procedure}(table => "
@@ -98,12 +100,12 @@ class Iceberg:
         )
         return list(done.collect())
 
-    def stamp(self, session: Any, token: Token) -> None:
+    def stamp(self, session: LentSession, token: Token) -> None:
         """Add the token to every commit of the session."""
         for name, value in token_values(token).items():
             session.conf.set(SUMMARY_CONF + name, value)
 
-    def live(self, session: Any, names: tuple[str, ...]) -> LiveTable | None:
+    def live(self, session: LentSession, names: tuple[str, ...]) -> LiveTable | None:
         """The table's own state; None if there is no such table. Read from its metadata file if
         this process can (some 10 ms), otherwise by three Spark queries."""
         reader = self.open_reader()
@@ -123,7 +125,7 @@ class Iceberg:
         before the catalog's first table."""
         return self._reader.opened()
 
-    def properties(self, session: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
+    def properties(self, session: LentSession, names: tuple[str, ...]) -> Mapping[str, str] | None:
         """The table's properties; None if there is no such table. Read as in `live`."""
         reader = self.open_reader()
         if reader is not None:
@@ -134,7 +136,7 @@ class Iceberg:
         return {r[0]: r[1] for r in rows}
 
     def _token(
-        self, session: Any, names: tuple[str, ...], current: int, own: str
+        self, session: LentSession, names: tuple[str, ...], current: int, own: str
     ) -> tuple[Token, str] | None:
         rows = session.sql(dialect.snapshots(self.path((*names, "snapshots")))).collect()
         known = {r[0]: (r[1], r[2]) for r in rows}
@@ -147,7 +149,7 @@ class Iceberg:
         return None
 
     def _create(
-        self, session: Any, names: tuple[str, str], table: TargetTable, schema: TableSchema
+        self, session: LentSession, names: tuple[str, str], table: TargetTable, schema: TableSchema
     ) -> None:
         own = str(uuid.uuid4())
         marks = {
@@ -172,7 +174,7 @@ class Iceberg:
         folders = (naming.folder(n) for n in self.live_names(table))
         return "/".join((self.params.warehouse_url, *folders, own[:8]))
 
-    def make_namespace(self, session: Any, names: tuple[str, ...]) -> None:
+    def make_namespace(self, session: LentSession, names: tuple[str, ...]) -> None:
         """Make the namespace of these names if it does not exist."""
         reader = self.open_reader()
         if reader is None or not reader.namespace_exists(names[:1]):
@@ -184,7 +186,7 @@ class Iceberg:
     def _staged(self, table: TargetTable) -> tuple[str, str]:
         return naming.staging_names(self.live_names(table), table.replicator, table.generation)
 
-    def _staging(self, session: Any, table: TargetTable) -> tuple[str, tuple[str, str]]:
+    def _staging(self, session: LentSession, table: TargetTable) -> tuple[str, tuple[str, str]]:
         """The staging place of a generation: ('table', names), or ('branch', names) if the table is
         live."""
         names = self.live_names(table)
@@ -192,7 +194,7 @@ class Iceberg:
             return "table", self._staged(table)
         return "branch", names
 
-    def begin(self, session: Any, table: TargetTable, schema: TableSchema) -> None:
+    def begin(self, session: LentSession, table: TargetTable, schema: TableSchema) -> None:
         """Make an empty staging table, or an empty staging branch if the table is live. Raises
         `target:column-reserved`."""
         naming.refuse_reserved(schema)
@@ -210,7 +212,7 @@ class Iceberg:
         emptied = self.path((*names, f"branch_{naming.branch(table.generation)}"))
         session.sql(dialect.delete_all(emptied))
 
-    def staging_path(self, session: Any, table: TargetTable) -> str:
+    def staging_path(self, session: LentSession, table: TargetTable) -> str:
         """The SQL identifier for appending staged rows."""
         kind, names = self._staging(session, table)
         if kind == "table":
@@ -218,20 +220,20 @@ class Iceberg:
         return self.path((*names, f"branch_{naming.branch(table.generation)}"))
 
     def version_at(
-        self, session: Any, table: TargetTable, own: str, sequence: int
+        self, session: LentSession, table: TargetTable, own: str, sequence: int
     ) -> KeptVersion | None:
         """See `MergeTarget.version_at`."""
         owner = Token(table.replicator, table.generation, sequence, own)
         return self.snapshots(session, self.live_names(table)).at(owner, sequence)
 
-    def snapshots(self, session: Any, names: tuple[str, ...]) -> Snapshots:
+    def snapshots(self, session: LentSession, names: tuple[str, ...]) -> Snapshots:
         """The snapshots that the table still has. Read as in `live`."""
         reader = self.open_reader()
         if reader is not None:
             return catalog.snapshots(reader, names)
         return by_queries(session, *(self.path((*names, part)) for part in ("snapshots", "refs")))
 
-    def begin_rewind(self, session: Any, table: TargetTable, version: str) -> None:
+    def begin_rewind(self, session: LentSession, table: TargetTable, version: str) -> None:
         """Make a branch that begins at an older snapshot. No rows are copied."""
         target = self.path(self.live_names(table))
         older = session.sql(f"SELECT * FROM {target} VERSION AS OF {int(version)}")  # noqa: S608
@@ -242,13 +244,13 @@ class Iceberg:
             f"ALTER TABLE {target} CREATE OR REPLACE BRANCH {branch} AS OF VERSION {int(version)}"
         )
 
-    def abandon_rewind(self, session: Any, table: TargetTable) -> None:
+    def abandon_rewind(self, session: LentSession, table: TargetTable) -> None:
         """Remove the branch."""
         target = self.path(self.live_names(table))
         branch = dialect.quote(naming.branch(table.generation))
         session.sql(f"ALTER TABLE {target} DROP BRANCH IF EXISTS {branch}")
 
-    def files_folder(self, session: Any, table: TargetTable) -> str:
+    def files_folder(self, session: LentSession, table: TargetTable) -> str:
         """The folder for files of the staging place: inside the staging table, or beside a live
         table."""
         kind, names = self._staging(session, table)
@@ -257,7 +259,7 @@ class Iceberg:
             return f"{self.location(table, own)}/data"
         return "/".join((self.params.warehouse_url, *map(naming.folder, self._staged(table))))
 
-    def add_files(self, session: Any, table: TargetTable, folder: str) -> bool:
+    def add_files(self, session: LentSession, table: TargetTable, folder: str) -> bool:
         """Add a folder's files to the staging table as data files. Returns False if they must be
         copied, as onto a branch. The files are new and the table is ours, so Iceberg does not
         search for duplicates."""
@@ -268,14 +270,14 @@ class Iceberg:
         self._call(session, "add_files", names, source_table=source, check_duplicate_files="false")
         return True
 
-    def append_frame(self, frame: Any, target: str) -> None:
+    def append_frame(self, frame: Frame, target: str) -> None:
         """Append rows to a staging place. The frame's own session writes them; they need no
         token."""
         frame.writeTo(target).append()
 
     def publish(
         self,
-        session: Any,
+        session: LentSession,
         table: TargetTable,
         schema: TableSchema,
         sequence: int,
@@ -306,7 +308,7 @@ class Iceberg:
         return shown[UUID]
 
     def evolve(
-        self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema
+        self, session: LentSession, table: TargetTable, old: TableSchema, new: TableSchema
     ) -> list[str]:
         """Change the live table's columns. Returns the changes as text. Raises
         `target:column-reserved`."""
@@ -320,7 +322,7 @@ class Iceberg:
 
     def _change(
         self,
-        session: Any,
+        session: LentSession,
         names: tuple[str, str],
         shown: Mapping[str, str],
         new: TableSchema,
@@ -338,7 +340,7 @@ class Iceberg:
             session.sql(dialect.set_properties(target, {KEY: json.dumps(key)}))
         return [c.text for c in changes if c.text]
 
-    def drop(self, session: Any, table: TargetTable) -> None:
+    def drop(self, session: LentSession, table: TargetTable) -> None:
         """Remove the table, its files and its staging places."""
         names = self.live_names(table)
         leftovers.clear(self, session, table, is_alive=False)
@@ -347,7 +349,7 @@ class Iceberg:
             leftovers.purge(self, session, table, names)
 
     def maintain(
-        self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
+        self, session: LentSession, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
     ) -> dict[str, Any]:
         """Compact small files and files with many deleted rows, sorted by key. Then write the token
         again. Sometimes expire versions older than the history. Manifests need no work: each commit
@@ -374,7 +376,7 @@ class Iceberg:
 
     def _retag(
         self,
-        session: Any,
+        session: LentSession,
         names: tuple[str, ...],
         owner: Token,
         ends_at: datetime,
@@ -395,7 +397,7 @@ class Iceberg:
         for name in change.dropped:
             session.sql(dialect.drop_tag(target, name))
 
-    def _oldest_shown(self, session: Any, names: tuple[str, ...]) -> datetime:
+    def _oldest_shown(self, session: LentSession, names: tuple[str, ...]) -> datetime:
         """The commit time of the version that was current when the history began. That version and
         all later ones stay, however old it is."""
         before = datetime.now(UTC) - timedelta(minutes=self.params.history_minutes)
@@ -403,7 +405,7 @@ class Iceberg:
         found = session.sql(current_at(history, snapshots, before)).collect()
         return min(before, datetime.fromtimestamp(found[0][0] / 1e6, UTC)) if found else before
 
-    def _order(self, session: Any, names: tuple[str, ...]) -> dict[str, str]:
+    def _order(self, session: LentSession, names: tuple[str, ...]) -> dict[str, str]:
         """The sort order for compaction: the key that the table was made with."""
         key = json.loads((self.properties(session, names) or {}).get(KEY, "[]"))
         if not key:

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 from replicators.connectors.target import TargetTable
 from replicators.targets.lakehouse import catalog, dialect, naming, storage
+from replicators.targets.lakehouse.sessions import LentSession
 from replicators.targets.lakehouse.state import UUID
+
+if TYPE_CHECKING:
+    from replicators.targets.lakehouse.iceberg import Iceberg
 
 FILES, CLAIM = "_files", ".claim"
 """Suffixes of the folders beside a Delta table's staging folder. One folder holds files to copy
@@ -35,7 +39,7 @@ def _is_numbered(name: str, start: str) -> bool:
     return name.startswith(start) and name.removeprefix(start).isdecimal()
 
 
-def clear(lake: Any, session: Any, table: TargetTable, *, is_alive: bool) -> None:
+def clear(lake: Iceberg, session: LentSession, table: TargetTable, *, is_alive: bool) -> None:
     """Remove what copies into this Iceberg table staged. Without a reader, only tables of this
     generation and the one before are searched."""
     names, reader = lake.live_names(table), lake.open_reader()
@@ -57,7 +61,7 @@ def clear(lake: Any, session: Any, table: TargetTable, *, is_alive: bool) -> Non
         storage.remove_folder(f"{root}/{one}")
 
 
-def purge(lake: Any, session: Any, table: TargetTable, names: tuple[str, str]) -> None:
+def purge(lake: Iceberg, session: LentSession, table: TargetTable, names: tuple[str, str]) -> None:
     """Drop one of this replicator's Iceberg tables and everything in its folder. Files of an
     interrupted load or merge belong to no version, and a catalog does not remove them."""
     own = ""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from replicators.connectors.model.modes import OCCURRENCE, ROW_HASH
+from replicators.connectors.spark import Frame
 
 
-def numbered(frame: Any) -> Any:
+def numbered(frame: Frame) -> Frame:
     """The frame with each row's number among the rows with its digest, from 1. Rows are ordered by
     digest, and each file holds a range of digests, so that a merge reads only the files of its own
     digests."""

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from replicators.connectors.spark import Conf, Frame, FrameReader, Session, SessionCatalog
+
 logger = logging.getLogger("replicator.sessions")
 
 PER_SESSION = {
@@ -26,7 +28,7 @@ it in every statement before it parses the statement."""
 class LentConf:
     """A session's conf that remembers the values from before a call set them."""
 
-    def __init__(self, conf: Any) -> None:
+    def __init__(self, conf: Conf) -> None:
         self._conf = conf
         self._before: dict[str, str | None] = {}
 
@@ -46,12 +48,19 @@ class LentConf:
             else:
                 self._conf.set(name, value)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._conf, name)
+    def get(self, name: str, default: str | None = None) -> str | None:
+        """The present value."""
+        return self._conf.get(name, default)
+
+    def unset(self, name: str) -> None:
+        """Remove a value until `restore`."""
+        if name not in self._before:
+            self._before[name] = self._conf.get(name, None)
+        self._conf.unset(name)
 
 
 @contextmanager
-def lent_conf(conf: Any, values: Mapping[str, str]) -> Iterator[None]:
+def lent_conf(conf: Conf, values: Mapping[str, str]) -> Iterator[None]:
     """Set these values while the context lasts."""
     lent = LentConf(conf)
     try:
@@ -63,15 +72,35 @@ def lent_conf(conf: Any, values: Mapping[str, str]) -> Iterator[None]:
 
 
 class LentSession:
-    """A Spark session that one call uses. Its `conf` and temporary views last as long as the
-    call."""
+    """A Spark session that one call uses. Its `conf` and temporary views last as long as the call.
+    `spark` is the session itself, for what needs Spark's own object."""
 
-    def __init__(self, session: Any) -> None:
-        self._session = session
+    def __init__(self, spark: Session) -> None:
+        self.spark = spark
         self._views: list[str] = []
-        self.conf = LentConf(session.conf)
+        self.conf = LentConf(spark.conf)
 
-    def show(self, frame: Any, view: str) -> None:
+    @property
+    def catalog(self) -> SessionCatalog:
+        return self.spark.catalog
+
+    @property
+    def read(self) -> FrameReader:
+        return self.spark.read
+
+    def sql(self, text: str) -> Frame:
+        return self.spark.sql(text)
+
+    def table(self, name: str) -> Frame:
+        return self.spark.table(name)
+
+    def range(self, start: int, end: int, step: int, partitions: int) -> Frame:
+        return self.spark.range(start, end, step, partitions)
+
+    def createDataFrame(self, rows: Any, schema: Any) -> Frame:
+        return self.spark.createDataFrame(rows, schema)
+
+    def show(self, frame: Frame, view: str) -> None:
         """Make the frame readable in the session's statements as a temporary view."""
         self._views.append(view)
         frame.createOrReplaceTempView(view)
@@ -79,11 +108,8 @@ class LentSession:
     def clear(self) -> None:
         """Restore the session to its state before the call."""
         while self._views:
-            self._session.catalog.dropTempView(self._views.pop())
+            self.spark.catalog.dropTempView(self._views.pop())
         self.conf.restore()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
 
 
 class Sessions:
@@ -92,10 +118,10 @@ class Sessions:
     closes nothing with a session: each one that opens a JDBC catalog holds its connection for ever.
     Thread safe."""
 
-    def __init__(self, spark: Any, conf: Mapping[str, str]) -> None:
+    def __init__(self, spark: Session, conf: Mapping[str, str]) -> None:
         self._spark = spark
         self._conf = {**PER_SESSION, **conf}
-        self._idle: list[Any] = []
+        self._idle: list[Session] = []
         self._lock = threading.Lock()
 
     @contextmanager
@@ -112,15 +138,17 @@ class Sessions:
         finally:
             self._take_back(lent, session)
 
-    def _made(self) -> Any:
+    def _made(self) -> Session:
         """A new session with its own conf, in the same process or over Spark Connect."""
-        spark = self._spark
-        session = spark.newSession() if hasattr(spark, "newSession") else spark.cloneSession()
+        spark: Any = self._spark  # the one or the other has the method
+        session: Session = (
+            spark.newSession() if hasattr(spark, "newSession") else spark.cloneSession()
+        )
         for name, value in self._conf.items():
             session.conf.set(name, value)
         return session
 
-    def _take_back(self, lent: LentSession, session: Any) -> None:
+    def _take_back(self, lent: LentSession, session: Session) -> None:
         try:
             lent.clear()
         except Exception as err:  # noqa: BLE001 - Spark is gone, or a server closed the session

@@ -14,6 +14,7 @@ from pyarrow import fs
 
 from replicators.connectors.files import is_url, open_url
 from replicators.targets.lakehouse import dialect
+from replicators.targets.lakehouse.sessions import LentSession
 
 INVENTORY = "replicator_inventory"
 SCHEMA = "path STRING, length LONG, isDir BOOLEAN, modificationTime LONG"
@@ -32,24 +33,24 @@ def vector_file(text: str) -> str:
     return f"{prefix}/deletion_vector_{own}.bin" if prefix else f"deletion_vector_{own}.bin"
 
 
-def can_spare(session: Any) -> bool:
+def can_spare(spark: Any) -> bool:
     """Whether Delta's own classes can be called. Over Spark Connect they can't."""
-    return hasattr(session, "_jsparkSession")
+    return hasattr(spark, "_jsparkSession")
 
 
-def files_of(session: Any, folder: str, version: int) -> frozenset[str]:
+def files_of(spark: Any, folder: str, version: int) -> frozenset[str]:
     """The paths within the table of all files that a version reads. Files elsewhere are not listed:
     no VACUUM of this table removes them. Raises Delta's exception if the version's log is gone."""
     from pyspark.sql import DataFrame
 
-    own, jvm = session._jsparkSession, session._jvm
+    own, jvm = spark._jsparkSession, spark._jvm
     jvm.SparkSession.setActiveSession(own)  # Delta uses this session's settings
     try:
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(own, folder)
         defaults = (getattr(log, f"getSnapshotAt$default${n}")() for n in (2, 3, 4))
         snapshot = log.getSnapshotAt(version, *defaults)
         try:
-            shown = DataFrame(snapshot.allFiles().toDF(), session).selectExpr(
+            shown = DataFrame(snapshot.allFiles().toDF(), spark).selectExpr(
                 "path",
                 "CASE WHEN deletionVector.storageType = 'u' THEN deletionVector.pathOrInlineDv "
                 "END AS vector",
@@ -63,7 +64,9 @@ def files_of(session: Any, folder: str, version: int) -> frozenset[str]:
     return frozenset({*map(unquote, found.column("path").to_pylist()), *map(vector_file, vectors)})
 
 
-def vacuum(session: Any, folder: str, hours: float, spared: frozenset[str] = frozenset()) -> None:
+def vacuum(
+    session: LentSession, folder: str, hours: float, spared: frozenset[str] = frozenset()
+) -> None:
     """Remove files that no version of the last `hours` reads, except the `spared` paths within the
     table."""
     listed = ""

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from replicators.connectors.model.modes import Mode, stored
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.watermarks import Watermark
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.spark import Frame, Session
 from replicators.connectors.target import (
     FoldedBatch,
     KeptVersion,
@@ -44,6 +45,9 @@ from replicators.targets.lakehouse.sessions import LentSession, Sessions
 from replicators.targets.lakehouse.state import Written, own_token
 from replicators.targets.lakehouse.statements.keys import missing
 
+if TYPE_CHECKING:
+    from replicators.targets.lakehouse.delta import Delta
+
 BATCH_VIEW = "`replicator_batch`"
 FEW_ROWS = 20_000
 LARGE_TABLE_ROWS = 500_000
@@ -53,10 +57,10 @@ class LakehouseWriter:
     """The lakehouse's writer: a `MergeTarget` that is `Rewindable`, `Watermarked` and `Maintained`.
     Thread safe for different tables; only one thread at a time for each table."""
 
-    def __init__(self, params: LakehouseParams, spark: Any) -> None:
+    def __init__(self, params: LakehouseParams, spark: Session) -> None:
         self.params = params
         self.spark = spark
-        self.format: Any = _format(params, spark)
+        self.format = _format(params, spark)
         _make_catalog_folder(params)
         self._sessions = Sessions(spark, self.format.session_conf)
         self._written: dict[tuple[str, int], Written] = {}
@@ -114,7 +118,7 @@ class LakehouseWriter:
                 self._rewound.discard(_place(table))
             self.format.begin(session, table, stored(schema, table.mode))
 
-    def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Any) -> None:
+    def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Frame) -> None:
         """Append the frame's rows to the staging place. Times of day may be text or
         microseconds."""
         with self._session(table) as session:
@@ -177,7 +181,7 @@ class LakehouseWriter:
                 and token
                 and (token.replicator, token.generation) == (table.replicator, table.generation)
             ):
-                return str(live.uuid)
+                return live.uuid
             if live and live.owner != table.replicator:
                 raise ReplicationError(
                     "target:table-taken", table=table.source, target=".".join(names)
@@ -187,7 +191,7 @@ class LakehouseWriter:
             with self._lock:
                 self._rewound.discard(place)
                 self._written[place] = Written(sequence)
-            return str(made)
+            return made
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         """Apply a batch and its sequence in one commit, unless the table's token shows that this
@@ -250,7 +254,7 @@ class LakehouseWriter:
         change that the table can't take."""
         with self._session(table) as session:
             old, new = stored(old, table.mode), stored(new, table.mode)
-            return list(self.format.evolve(session, table, old, new))
+            return self.format.evolve(session, table, old, new)
 
     def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
         """Set a column in every row of the live table. Writes no token."""
@@ -264,7 +268,7 @@ class LakehouseWriter:
         with self._session(table) as session:
             names = self.names(table.source)
             token = own_token(self.format.live(session, names), table, None)
-            return dict(self.format.maintain(session, names, token, keep_seconds))
+            return self.format.maintain(session, names, token, keep_seconds)
 
     def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
         """The newest version of this generation at or before `sequence` that can still be opened.
@@ -273,8 +277,7 @@ class LakehouseWriter:
             live = self.format.live(session, self.names(table.source))
             if live is None or live.token is None:
                 return None
-            found = self.format.version_at(session, table, live.uuid, sequence)
-            return found if isinstance(found, KeptVersion) else None
+            return self.format.version_at(session, table, live.uuid, sequence)
 
     def begin_rewind(self, table: TargetTable, version: str) -> None:
         """Make this generation's staging place with the rows of an older version. Raises
@@ -349,7 +352,7 @@ def _make_catalog_folder(params: LakehouseParams) -> None:
             ) from err
 
 
-def _format(params: LakehouseParams, spark: Any) -> Any:
+def _format(params: LakehouseParams, spark: Session) -> Iceberg | Delta:
     if params.format == "delta":
         from replicators.targets.lakehouse.delta import Delta, mute
 

@@ -3,11 +3,9 @@ keeps no rows."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.model.modes import CHOICES
-from replicators.connectors.target import TargetPlugin
+from replicators.connectors.target import MergeTarget, TargetPlugin
 from replicators.connectors.tasks import Tasks
 from replicators.targets.memory.checks import MemoryChecks
 from replicators.targets.memory.params import MemoryParams
@@ -16,7 +14,7 @@ from replicators.targets.memory.types import fit
 __all__ = ["PLUGIN"]
 
 
-def _writer(params: MemoryParams, tasks: Tasks) -> Any:
+def _writer(params: MemoryParams, tasks: Tasks) -> MergeTarget:
     from replicators.targets.memory.writer import MemoryTarget
 
     return MemoryTarget(params)

@@ -75,7 +75,7 @@ def test_there_are_as_many_sessions_as_calls_side_by_side(kind: type[Any]) -> No
         for _ in range(50):
             with sessions.lent() as lent:
                 gate.wait(10)
-                seen.append(id(lent.made))
+                seen.append(id(lent.spark))
                 gate.wait(10)
 
     threads = [threading.Thread(target=work) for _ in range(3)]
