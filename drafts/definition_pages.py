@@ -18,7 +18,14 @@ from django.views.decorators.http import require_http_methods
 
 from assessments.services import connection_test, problem_of
 from drafts.views import NAME_HELP, description_fault, name_fault
-from replicators.config import ROLES, InvalidConfig, mode_of, place_params, plugin_of
+from replicators.config import (
+    ROLES,
+    InvalidConfig,
+    mode_of,
+    place_params,
+    plugin_of,
+    suggested_for,
+)
 from replicators.connectors.model.modes import KEEPS_PAST, text_of
 from replicators.connectors.params import MASK, Param, cleared, describe
 from replicators.connectors.problems.errors import ReplicationError
@@ -188,7 +195,8 @@ def _typed(post: QueryDict, found: Replicator) -> Form:
     """The form's values. An emptied field returns to its default. An empty secret whose stored
     value can't be read any more counts as unchanged, since it may have had a value."""
     form: Form = {n: post.get(n, "").strip() for n in ("name", "description")}
-    form["options"] = {**dict.fromkeys(f.name for f in fields(Options)), **options_from(post)}
+    typed_options = options_from(post, _defaults(found))
+    form["options"] = {**dict.fromkeys(f.name for f in fields(Options)), **typed_options}
     for role in ROLES:
         typed = params_from(post, role, getattr(found, f"{role}_kind"))
         is_readable = _is_readable(found, role)
@@ -197,6 +205,13 @@ def _typed(post: QueryDict, found: Replicator) -> Form:
             for p in _changeable(found, role)
         }
     return form
+
+
+def _defaults(found: Replicator) -> dict[str, Any]:
+    """The options' defaults that the target has of its own; empty where its secrets are lost."""
+    if not _is_readable(found, "target"):
+        return {}
+    return suggested_for(found.target_kind, params_of(found, "target"))
 
 
 def _version(found: Replicator) -> str:
@@ -225,7 +240,9 @@ def _show(request: HttpRequest, page: _Page) -> HttpResponse:
         "description_error": description_fault(page.errors),
         "name_help": NAME_HELP,
         "parts": [_part(page, role) for role in ROLES],
-        "options": picks_fitting(option_fields(options, page.errors), found.target_kind),
+        "options": picks_fitting(
+            option_fields(options, page.errors, _defaults(found)), found.target_kind
+        ),
         "keeps_past": text_of(mode).label.lower() if mode in KEEPS_PAST else "",
         "is_live": found.desired_state == "running"
         and Run.objects.active().filter(replicator=found).exists(),

@@ -17,13 +17,13 @@ from drafts.models import Draft
 from drafts.reports import ReportView, TableLine, report_of
 from drafts.selectors import draft_shown
 from drafts.wizard import Visit
-from replicators.config import InvalidConfig, plugin_of, source_plugin
+from replicators.config import InvalidConfig, plugin_of, source_plugin, suggested_for
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetPlugin
 from replicators.forms import option_fields, param_fields, picks_fitting
 from replicators.pages import go
 from replicators.people import person
-from replicators.services import NameTaken
+from replicators.services import NameTaken, params_of
 
 PAGE_TABLES = 25
 
@@ -183,10 +183,11 @@ def _summary(visit: Visit) -> dict[str, Any]:
     draft = visit.draft
     report = report_of(draft)
     faults = {name: list(steps.faults(draft, name).values()) for name in steps.NAMES[:5]}
+    defaults = suggested_for(draft.target_kind, params_of(draft, "target"))
     return {
         "open_points": _open_points(report, faults),
         "roles": [_role(draft, role) for role in ("source", "target")],
-        "options": picks_fitting(option_fields(draft.options, {}), draft.target_kind),
+        "options": picks_fitting(option_fields(draft.options, {}, defaults), draft.target_kind),
         "report": report,
         "partial": sum(t.partial for t in report.tables) if report else 0,
         "faults": faults,

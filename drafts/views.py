@@ -19,7 +19,7 @@ from drafts import known, services, steps, wizard
 from drafts.models import Draft
 from drafts.selectors import draft_shown, draft_stake, drafts_for_list
 from drafts.wizard import AUTOSAVE, Visit
-from replicators.config import InvalidConfig, plugin_of
+from replicators.config import InvalidConfig, plugin_of, suggested_for
 from replicators.connectors.problems.problem import Severity
 from replicators.forms import (
     Field,
@@ -283,15 +283,16 @@ def _connector_context(visit: Visit, role: str) -> dict[str, Any]:
 @wizard.page("advanced")
 def advanced(request: HttpRequest, visit: Visit) -> HttpResponse:
     """The page of options that have good defaults."""
-    fields = {"options": options_from(request.POST)}
+    defaults = suggested_for(visit.draft.target_kind, params_of(visit.draft, "target"))
+    fields = {"options": options_from(request.POST, defaults)}
     if request.method == "POST" and wizard.save(visit, fields):
         done = wizard.moved(visit)
         if done:
             return done
     values = visit.typed.get("options") or visit.draft.options
     if visit.act == AUTOSAVE:
-        told = option_fields(values, steps.faults(visit.draft, "advanced"))
+        told = option_fields(values, steps.faults(visit.draft, "advanced"), defaults)
         return wizard.saved(visit, told=told)
-    found = picks_fitting(option_fields(values, visit.errors), visit.draft.target_kind)
+    found = picks_fitting(option_fields(values, visit.errors, defaults), visit.draft.target_kind)
     context = {"options": found}
     return wizard.show(visit, "drafts/partials/_advanced.html", context)

@@ -63,6 +63,21 @@ def mode_of(target_kind: str, own: str, general: str) -> Mode:
     return modes[0] if len(modes) == 1 else Mode(own or general)
 
 
+def suggested_options(target: TargetPlugin, params_object: Any) -> dict[str, Any]:
+    """The defaults of options that this target, with these params, has of its own."""
+    seconds = target.merge_seconds(params_object)
+    return {} if seconds is None else {"merge_seconds": float(seconds)}
+
+
+def suggested_for(target_kind: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The same from raw params; empty where they can't be read yet."""
+    try:
+        target, found = target_plugin(target_kind), parse_params("target", target_kind, raw)
+    except (InvalidConfig, ReplicationError):
+        return {}
+    return suggested_options(target, found)
+
+
 def parse_params(role: str, kind: str, data: Any, *, is_stored: bool = False) -> Any:
     """The params object of a connector; InvalidConfig with fields like `source.host`. `is_stored`:
     the params were checked when they were stored. Earlier versions took secrets inside a text;
@@ -221,16 +236,16 @@ class ReplicatorConfig:
     ) -> Self:
         """From the fields of `Replicator` or `Draft`, with secrets in clear inside the params.
         InvalidConfig names every fault at once. `is_stored`: see `parse_params`."""
+        values: dict[str, Any] = {}
+        errors: dict[str, str] = {}
         parsers = {
             "name": lambda: parse_name(data.get("name")),
             "description": lambda: parse_description(data.get("description")),
             "source_params": lambda: _params("source", data, is_stored),
             "target_params": lambda: _params("target", data, is_stored),
             "tables": lambda: parse_tables(data.get("tables") or []),
-            "options": lambda: Options.parse(data.get("options")),
+            "options": lambda: _options(data, values.get("target_params")),
         }
-        values: dict[str, Any] = {}
-        errors: dict[str, str] = {}
         for name, parse in parsers.items():
             try:
                 values[name] = parse()
@@ -250,6 +265,14 @@ def _params(role: str, data: Mapping[str, Any], is_stored: bool) -> Any:
     kind = data.get(f"{role}_kind") or ""
     values = data.get(f"{role}_params") or {}
     return parse_params(role, kind if isinstance(kind, str) else "", values, is_stored=is_stored)
+
+
+def _options(data: Mapping[str, Any], target_params: Any) -> Options:
+    """The options, with the target's own defaults where its params could be read."""
+    found = {}
+    if target_params is not None:
+        found = suggested_options(target_plugin(data["target_kind"]), target_params)
+    return Options.parse(data.get("options"), found)
 
 
 def place_params(kind: str) -> dict[str, Any]:

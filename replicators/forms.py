@@ -10,7 +10,7 @@ from typing import Any
 
 from replicators.config import plugin_of, target_plugin
 from replicators.connectors.params import MASK, Param, cleared, describe
-from replicators.options import Choice, Options
+from replicators.options import SUGGESTED, Choice, Options
 
 _LARGER = {"seconds": (60, "minutes"), "minutes": (60, "hours"), "hours": (24, "days")}
 
@@ -104,9 +104,13 @@ def _param_field(
     )
 
 
-def option_fields(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[Field]:
-    """The fields of the advanced options."""
-    return [_option_field(f, values, errors) for f in fields(Options)]
+def option_fields(
+    values: Mapping[str, Any],
+    errors: Mapping[str, str],
+    defaults: Mapping[str, Any] | None = None,
+) -> list[Field]:
+    """The fields of the advanced options. `defaults`: those that the target has of its own."""
+    return [_option_field(f, values, errors, defaults or {}) for f in fields(Options)]
 
 
 def picks_fitting(found: list[Field], target_kind: str) -> list[Field]:
@@ -128,12 +132,16 @@ def picks_fitting(found: list[Field], target_kind: str) -> list[Field]:
 
 
 def _option_field(
-    option: Option[Any], values: Mapping[str, Any], errors: Mapping[str, str]
+    option: Option[Any],
+    values: Mapping[str, Any],
+    errors: Mapping[str, str],
+    defaults: Mapping[str, Any],
 ) -> Field:
-    told, value = option.metadata, values.get(option.name, option.default)
+    told, suggested = option.metadata, defaults.get(option.name, option.default)
+    value = values.get(option.name, suggested)
     is_choice = bool(told["choices"])
     unit = "" if is_choice else option.name.rsplit("_", 1)[1]
-    default = option.default if is_choice else f"{option.default:g}"
+    default = suggested if is_choice else f"{suggested:g}"
     return Field(
         id=f"options.{option.name}",
         label=f"{told['label']} ({unit})" if unit else told["label"],
@@ -163,12 +171,19 @@ def params_from(post: Mapping[str, Any], role: str, kind: str) -> dict[str, Any]
     return found
 
 
-def options_from(post: Mapping[str, Any]) -> dict[str, Any]:
-    """The values typed for the options. The config refuses values that are impossible."""
+def options_from(
+    post: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The values typed for the options. The config refuses values that are impossible.
+
+    An option of `SUGGESTED` is left out where it has its default: with another target it then has
+    that one's. `defaults` are those that the form showed.
+    """
     found = {}
     for f in fields(Options):
         raw = str(post.get(f"options.{f.name}", "")).strip()
-        if raw:
+        default = (defaults or {}).get(f.name, f.default)
+        if raw and not (f.name in SUGGESTED and raw == f"{default:g}"):
             found[f.name] = raw
     return found
 

@@ -40,6 +40,9 @@ def _choice(label: str, choices: Sequence[Choice], *, help: str, applies: str) -
     return field(default=choices[0].value, metadata=metadata)
 
 
+SUGGESTED = frozenset({"merge_seconds"})
+"""Options whose default depends on the target."""
+
 RENAMED = {"unfit": "unsupported", "unfit_values": "unsupported_values"}
 """Former names of options and of a table's fields."""
 
@@ -111,7 +114,8 @@ class Options:
     )  # fmt: skip
     merge_seconds: float = _number(
         "Merge every", 1.0, 0.1, 3600.0,
-        help="Seconds between two merges of a table; longer makes fewer and larger commits.",
+        help="Seconds between two merges of a table; longer makes fewer and larger commits. "
+             "Some targets have a default of their own.",
         applies="at the next start",
     )  # fmt: skip
     retry_minutes: float = _number(
@@ -161,12 +165,15 @@ class Options:
     )  # fmt: skip
 
     @classmethod
-    def parse(cls, data: Mapping[str, Any] | None) -> Self:
-        """Check the values and add the defaults; InvalidConfig names every fault."""
+    def parse(
+        cls, data: Mapping[str, Any] | None, defaults: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Check the values and add the defaults; InvalidConfig names every fault. `defaults`: those
+        that differ from the fields' own, as a target suggests them."""
         values, errors = _read(cls, data or {})
         if errors:
             raise InvalidConfig(errors)
-        return cls(**values)
+        return cls(**{**(defaults or {}), **values})
 
     @classmethod
     def readable(cls, data: Mapping[str, Any] | None) -> Self:

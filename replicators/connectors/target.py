@@ -414,6 +414,9 @@ class TargetPlugin(Generic[P]):
     `rehearsals`: params of throw-away targets inside a folder. Set-up tries the writer on them, so
     that its classes are archived.
 
+    `merge_seconds`: the time between two merges of a table that suits this target: the default of
+    the replicator's option *Merge every*; None: the option's own default. That option is the only
+    place where people set it, so no param says it too.
     `resolved_seconds`: about how often a `ChangeSink` hears how far a table is resolved.
     `apart_seconds`: given how long changes are kept, the time between the older versions that are
     kept for rewinds beyond the history; 0: none are kept. `places`: the hosts and files that the
@@ -438,6 +441,7 @@ class TargetPlugin(Generic[P]):
     rehearsals: Callable[[str], tuple[P, ...]] = lambda _: ()
     modules: Callable[[P], tuple[str, ...]] = lambda _: ()
     places: Callable[[P], tuple[Place, ...]] = lambda _: ()
+    merge_seconds: Callable[[P], float | None] = lambda _: None
     resolved_seconds: float = 5.0
     messages: Mapping[str, Message] = field(default_factory=dict)
     icon: str = "database"

@@ -37,5 +37,6 @@ PLUGIN = TargetPlugin(
     checks=_checks,
     writer=_writer,
     places=places,
+    merge_seconds=lambda params: params.merge_seconds,
     messages=MESSAGES,
 )

@@ -88,6 +88,12 @@ class FilesParams:
         """The length of a bucket in seconds."""
         return LENGTHS[self.bucket]
 
+    @property
+    def merge_seconds(self) -> float:
+        """The time between two deliveries that suits the bucket: each makes a file of every table,
+        so a bucket has about six of them, or one a minute."""
+        return float(max(1, min(60, self.bucket_seconds // 6)))
+
 
 def places(params: FilesParams) -> tuple[Place, ...]:
     """The folder or the server that holds the files."""
