@@ -78,7 +78,7 @@ class TableWordMixin:
 
 
 class ErrorSerializer(serializers.Serializer[Any]):
-    """The one shape of every error."""
+    """The one form of every error."""
 
     code = serializers.CharField()
     message = serializers.CharField()

@@ -341,7 +341,7 @@ class Rewindable(Protocol):
 
     def begin_rewind(self, table: TargetTable, version: str) -> None:
         """Fill the staging place of this generation with the live table's rows at an older version
-        of it. What an earlier try left there is removed. `target:rewind-shape` where that version
+        of it. What an earlier try left there is removed. `target:rewind-schema` where that version
         had other columns."""
         ...
 

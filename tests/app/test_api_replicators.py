@@ -1,4 +1,4 @@
-"""REST on replicators: states, acts, logs, and the one shape of errors."""
+"""REST on replicators: states, acts, logs, and the one form of errors."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_a_body_that_is_not_json_gets_one_clear_sentence(api: Client) -> None:
     assert set(listed.json()) == {"code", "message", "fields", "problems"}
 
 
-def test_what_is_not_there_is_told_in_the_same_shape(api: Client) -> None:
+def test_what_is_not_there_is_told_in_the_same_form(api: Client) -> None:
     body = api.get("/api/v1/replicators/00000000-0000-0000-0000-000000000000/").json()
     assert set(body) == {"code", "message", "fields", "problems"}
     assert api.get("/api/v1/plugins/source/nothing/").status_code == 404

@@ -26,7 +26,7 @@ def draft(editor: Any) -> Draft:
 
 
 def schema_known() -> None:
-    """The copy's shape is known, as once it was made."""
+    """The copy's schema is known, as once it was made."""
     schema = {
         "schema": "shop",
         "name": "orders",

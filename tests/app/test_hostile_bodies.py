@@ -122,7 +122,7 @@ def test_an_option_of_four_hundred_digits_is_named(api: Client, replicator: Repl
 
 
 @pytest.mark.parametrize("path", ["nothing/", "replicators/not-a-uuid/", "replicators/7/start/"])
-def test_an_address_that_is_none_is_told_in_the_shape_of_every_error(
+def test_an_address_that_is_none_is_told_in_the_form_of_every_error(
     client: Client, path: str
 ) -> None:
     """Guards `project.errors.not_found`: a program that reads JSON would get a page."""
@@ -135,7 +135,7 @@ def test_an_address_that_is_none_is_told_in_the_shape_of_every_error(
     assert "Not found" in client.get("/nothing/").content.decode()
 
 
-def test_a_fault_of_ours_is_told_in_the_shape_of_every_error(
+def test_a_fault_of_ours_is_told_in_the_form_of_every_error(
     api: Client, replicator: Replicator
 ) -> None:
     """Guards `project.errors.server_error`, and that it says nothing of the fault itself."""

@@ -51,7 +51,7 @@ def test_a_copy_shows_rows_total_rate_and_the_time_left(
 def test_a_table_with_another_name_at_the_source_says_it(
     browser: Client, replicator: Replicator, url: str
 ) -> None:
-    """Guards the name that is read beside the row; the shape itself, which is large, is not read
+    """Guards the name that is read beside the row; the schema itself, which is large, is not read
     for the page."""
     make_live(replicator)
     Table.objects.filter(name="orders").update(schema={"called": ["shop", "sales"]})

@@ -46,14 +46,14 @@ def test_a_time_within_the_window_is_asked_for_once_and_told(live: Replicator) -
     store.table_event(TableId("shop", "orders"), "table_rewind_started")
     refused = store.table_event(
         TableId("shop", "orders"), "table_rewind_refused", rewind_to=None,
-        error_code="target:rewind-shape", error_facts={},
+        error_code="target:rewind-schema", error_facts={},
     )  # fmt: skip
     assert refused.rewind_to is None and refused.state is TableState.REPLICATING
     kinds = list(Event.objects.order_by("pk").values_list("kind", "code"))
     assert kinds[-3:] == [
         ("table_rewind_asked", ""),
         ("table_rewind_started", ""),
-        ("table_rewind_refused", "target:rewind-shape"),
+        ("table_rewind_refused", "target:rewind-schema"),
     ]
 
 

@@ -122,7 +122,7 @@ class TestCommand:
 
 
 @pytest.mark.django_db
-def test_the_status_answer_has_the_shape_that_was_promised(replicator: Replicator) -> None:
+def test_the_status_answer_has_the_form_that_was_promised(replicator: Replicator) -> None:
     assert replicator_status(replicator) == {
         "id": str(replicator.pk),
         "name": "shop to lakehouse",

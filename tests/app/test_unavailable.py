@@ -54,7 +54,7 @@ def test_a_page_says_that_it_can_not_be_had_now(
     assert "locked" not in found.content.decode()
 
 
-def test_rest_says_the_same_in_the_shape_of_every_error(away: Client) -> None:
+def test_rest_says_the_same_in_the_form_of_every_error(away: Client) -> None:
     found = away.get("/api/v1/drafts/")
     assert (found.status_code, found["Retry-After"]) == (503, "5")
     assert set(found.json()) == {"code", "message", "fields", "problems"}

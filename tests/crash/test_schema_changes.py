@@ -16,7 +16,7 @@ def test_a_kill_within_a_schema_change_and_ddl_while_nothing_runs(
     world_maker: MakeWorld, form: str
 ) -> None:
     """Guards that following a change can be repeated: columns that were added or renamed already
-    must not be emptied, and old rows are filled again before rows of the new shape come. Then the
+    must not be emptied, and old rows are filled again before rows of the new schema come. Then the
     log is older than the catalog."""
     with world_maker(tables=("items", "pairs"), format=form) as world:
         traffic = Traffic(world.database)

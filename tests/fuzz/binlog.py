@@ -42,7 +42,7 @@ class Case:
 
 
 def cases(recorded: dict[str, Any], body: np.ndarray) -> list[Case]:
-    """A case for each shape of a recorded segment."""
+    """A case for each kind of a recorded segment."""
     tables = [TableSchema.from_json(t) for t in recorded["tables"]]
     charsets = {int(n): str(c) for n, c in recorded["context"]["charsets"].items()}
     index = index_segment(recorded["context"], expand(body, has_checksums=True), tables, charsets)

@@ -38,7 +38,7 @@ class Case:
 
 
 def cases(recorded: dict[str, Any], body: np.ndarray) -> list[Case]:
-    """A case for each table of a recorded segment; the last shape of each."""
+    """A case for each table of a recorded segment; the last schema of each."""
     tables = [TableSchema.from_json(t) for t in recorded["tables"]]
     raw, at, messages = body.tobytes(), 0, []
     while at < len(raw):

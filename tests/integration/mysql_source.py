@@ -1,5 +1,5 @@
-"""What the tests of the MySQL source share: params, shapes, the log's drain and the decoding of its
-blocks."""
+"""What the tests of the MySQL source share: params, schemas, the log's drain and the decoding of
+its blocks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def params_of(database: SqlDatabase, /, **changes: Any) -> MysqlParams:
 
 
 def describe(database: SqlDatabase, *names: str, **changes: Any) -> list[TableSchema]:
-    """The shapes of tables of this database, in this order."""
+    """The schemas of tables of this database, in this order."""
     ids = [TableId(database.name, name) for name in names]
     with MysqlCatalog(params_of(database, **changes)) as catalog:
         schemas = catalog.describe([TableSelection(i) for i in ids])
@@ -65,7 +65,7 @@ class Follower:
         return read_until(self.reader, mark, max_bytes)
 
     def changes(self) -> dict[str, pa.Table]:
-        """The decoded changes by table, until now; each table in one shape."""
+        """The decoded changes by table, until now; each table in one schema."""
         return {
             name: pa.concat_tables(parts)
             for name, parts in decoded(self.blocks(), self.tables).items()
@@ -122,12 +122,12 @@ def runs(blocks: Sequence[LogBlock]) -> list[tuple[dict[str, Any], np.ndarray]]:
 def decode_all(
     blocks: Sequence[LogBlock], tables: Sequence[TableSchema]
 ) -> list[DecodedTable | Poison]:
-    """Everything that decoding gives, but for shapes that statements alone tell."""
+    """Everything that decoding gives, but for schemas that statements alone tell."""
     return [part for part in decode_whole(blocks, tables) if not is_bare_schema(part)]
 
 
 def is_bare_schema(part: DecodedTable | Poison) -> bool:
-    """Whether a statement, and no row, tells this shape."""
+    """Whether a statement, and no row, tells this schema."""
     return isinstance(part, DecodedTable) and part.schema_at is not None
 
 

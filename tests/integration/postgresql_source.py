@@ -1,4 +1,4 @@
-"""What the tests of the PostgreSQL source share: params, shapes, the log's drain and the decoding
+"""What the tests of the PostgreSQL source share: params, schemas, the log's drain and the decoding
 of its blocks."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def params_of(database: Database, /, **changes: Any) -> PostgresqlParams:
 
 
 def describe(database: Database, *names: str) -> list[TableSchema]:
-    """The shapes of tables of the schema public, in this order."""
+    """The schemas of tables of the schema public, in this order."""
     ids = [TableId("public", name) for name in names]
     with PostgresqlCatalog(params_of(database)) as catalog:
         schemas = catalog.describe([TableSelection(i) for i in ids])

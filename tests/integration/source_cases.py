@@ -1,5 +1,5 @@
 """Small tables of a PostgreSQL source, one for each way in which keys, unsent values, transactions,
-shapes or names are unusual, and the traffic that makes them so. `{r}` in a statement is the round,
+schemas or names are unusual, and the traffic that makes them so. `{r}` in a statement is the round,
 from 1 on."""
 
 from __future__ import annotations

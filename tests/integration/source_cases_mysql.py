@@ -1,4 +1,4 @@
-"""Small tables of a MySQL or MariaDB source, one for each way in which keys, transactions, shapes,
+"""Small tables of a MySQL or MariaDB source, one for each way in which keys, transactions, schemas,
 names or choices are unusual. As in `source_cases`, `{r}` in a statement is the round, from 1 on;
 `source_traffic_mysql` has the traffic."""
 

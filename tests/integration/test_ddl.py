@@ -120,7 +120,7 @@ def make_tables(database: Database) -> None:
 
 
 class Writer(Background):
-    """Writes every table whatever its shape is just then: rows come, go and change."""
+    """Writes every table whatever its schema is just then: rows come, go and change."""
 
     def __init__(self, database: Database) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Unusual keys, unsent values, transactions, shapes, names and choices: many small tables, one
+"""Unusual keys, unsent values, transactions, schemas, names and choices: many small tables, one
 replicator, the whole path."""
 
 from __future__ import annotations

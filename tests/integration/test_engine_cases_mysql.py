@@ -1,4 +1,4 @@
-"""The cases of MySQL and MariaDB: unusual keys, transactions, shapes, names and choices, one
+"""The cases of MySQL and MariaDB: unusual keys, transactions, schemas, names and choices, one
 replicator, the whole path."""
 
 from __future__ import annotations

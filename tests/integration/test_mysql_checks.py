@@ -153,7 +153,7 @@ def test_the_steps_of_the_set_up_are_all_that_is_needed(any_database: SqlDatabas
         assert table.has_key
 
 
-def test_the_list_and_the_shape_agree_on_what_has_a_key(any_database: SqlDatabase) -> None:
+def test_the_list_and_the_schema_agree_on_what_has_a_key(any_database: SqlDatabase) -> None:
     """Guards the wizard's table list, which said "no key" of tables that are followed by a unique
     index."""
     any_database.execute(

@@ -42,18 +42,18 @@ def any_database(request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
 
 
 def schemas(found: Sequence[DecodedTable | Poison]) -> list[TableSchema]:
-    """The shapes of decoded parts, in order."""
+    """The schemas of decoded parts, in order."""
     assert all(isinstance(p, DecodedTable) for p in found), found
     return [p.schema for p in found if isinstance(p, DecodedTable)]
 
 
 def steps(schema: TableSchema) -> list[tuple[str, ...]]:
-    """What a shape tells of columns, short."""
+    """What a schema tells of columns, short."""
     return [tuple(filter(None, (str(s.kind), s.old, s.new, s.text))) for s in schema.steps]
 
 
 def with_known(follower: Follower) -> list[TableSchema]:
-    """The tables as heads describe them, with the copy's shape."""
+    """The tables as heads describe them, with the copy's schema."""
     return [replace(t, known=replace(t, upto=1)) for t in follower.tables]
 
 
@@ -114,7 +114,7 @@ def test_what_an_alter_says_is_known_at_its_place(any_database: SqlDatabase) -> 
         assert first.upto < second.upto < third.upto < fourth.upto
 
 
-def test_a_statement_tells_its_shape_without_any_row(any_database: SqlDatabase) -> None:
+def test_a_statement_tells_its_schema_without_any_row(any_database: SqlDatabase) -> None:
     """Guards a copy whose table is not written after a change that leaves all names and types as
     they were: the catalog shows none either."""
     any_database.execute(
@@ -192,7 +192,7 @@ def test_what_was_told_is_known_after_a_start(any_database: SqlDatabase) -> None
 
 
 def with_copy(follower: Follower, database: SqlDatabase, *names: str) -> list[TableSchema]:
-    """The tables as a head describes them that is newer than the log, with the copies' shapes."""
+    """The tables as a head describes them that is newer than the log, with the copies' schemas."""
     copies = {t.id: with_numbers(replace(t.bare, upto=1)) for t in follower.tables}
     return [replace(t, known=copies[t.id]) for t in describe(database, *names)]
 
@@ -243,7 +243,7 @@ def test_a_key_that_has_another_name_by_now_is_read(any_database: SqlDatabase) -
         [[], ["column v dropped"]]),
     ],
 )  # fmt: skip
-def test_a_truncation_alone_tells_no_other_shape_than_the_log(
+def test_a_truncation_alone_tells_no_other_schema_than_the_log(
     any_database: SqlDatabase, statements: list[str], told: list[list[str]]
 ) -> None:
     """Guards tables that stopped, or were copied afresh, since the catalog's description had

@@ -112,7 +112,7 @@ def make_tables(database: SqlDatabase) -> None:
 
 
 class Writer(Background):
-    """Writes every table that is there, whatever its shape is just then: rows come, change and go.
+    """Writes every table that is there, whatever its schema is just then: rows come, change and go.
     Where the run is behind, as on a busy machine, it waits, so that each wave of changes meets
     traffic and not a backlog."""
 

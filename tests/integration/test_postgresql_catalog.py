@@ -1,4 +1,4 @@
-"""The catalog against a real server: which tables are listed, and what is said of their shapes."""
+"""The catalog against a real server: which tables are listed, and what is said of their schemas."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class TestList:
 
 
 class TestDescribe:
-    def test_a_shape_names_columns_types_and_keys(self, database):
+    def test_a_schema_names_columns_types_and_keys(self, database):
         """Guards `catalog._table` and `TypeBook`: domains and enums down to what they are made of,
         and `attnum` as the ordinal, with the hole that a dropped column leaves; counted anew,
         columns would be taken for their neighbours (CORRECTNESS 21)."""

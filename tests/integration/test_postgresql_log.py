@@ -114,9 +114,9 @@ class TestBlocks:
         found = changes(read_all(reader, control), describe(shop, "orders"))["orders"]
         assert len(found[0].column("note")[0].as_py()) == 12_000_000
 
-    def test_a_changed_shape_starts_a_block_with_another_version(self, shop, reader, control):
+    def test_a_changed_schema_starts_a_block_with_another_version(self, shop, reader, control):
         """Guards `BlockCutter._cut_before_change` (CORRECTNESS 5): without the cut, rows of both
-        shapes would lie in a segment whose head describes the first one alone."""
+        schemas would lie in a segment whose head describes the first one alone."""
         with shop.connect() as connection, connection.transaction():
             connection.execute("INSERT INTO orders VALUES (1, 'a')")
             connection.execute("ALTER TABLE orders ADD COLUMN price int")
@@ -129,7 +129,7 @@ class TestBlocks:
 
     def test_a_new_table_does_not_change_the_version(self, shop, reader, control):
         """Guards `BlockCutter._is_described`: without it the first row of every table would seal a
-        segment, though its shape is the one that was described."""
+        segment, though its schema is the one that was described."""
         shop.execute("INSERT INTO orders VALUES (1, 'a')")
         first = read_all(reader, control)
         shop.execute("INSERT INTO views VALUES (1, 'home')")
@@ -277,7 +277,7 @@ class TestPositions:
 
     def test_a_relation_within_a_dropped_transaction_is_still_known(self, shop, reader, control):
         """Guards `IS_SKIPPING` in `pump.settle`, and the context that `BlockCutter.relation` keeps
-        meanwhile: the server begins at its own, older position; the shapes it sends there are not
+        meanwhile: the server begins at its own, older position; the schemas it sends there are not
         sent again."""
         shop.execute("INSERT INTO orders VALUES (1, 'a')")
         seen = read_all(reader, control)[-1].position

@@ -257,7 +257,7 @@ def test_values_without_a_place_are_marked_and_their_column_is_named(edges, bina
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_a_real_server_sends_the_images_that_are_understood(edges, binary):
-    """Guards `decode._decode_shape` by the server's own messages: what was not sent (`_unchanged`,
+    """Guards `decode._decode_schema` by the server's own messages: what was not sent (`_unchanged`,
     CORRECTNESS 9) is no NULL, a changed key comes with the old one (8), FULL fills what was not
     sent, and row numbers count all tables (3)."""
     edges.run(

@@ -1,7 +1,7 @@
 """What schemathesis finds about REST: requests made from docs/openapi.yaml, good and bad ones,
 against a server that really runs.
 
-Each answer must be one that the description has, with the shape that it says; what breaks the
+Each answer must be one that the description has, with the form that it says; what breaks the
 description must be refused; nothing is a
 500. What is known and stays is named in `MEANING`.
 """

@@ -91,7 +91,7 @@ def make_tables(database: Database) -> None:
 
 
 def write(world: World, *names: str) -> None:
-    """One row more and one changed, whatever shape the table has."""
+    """One row more and one changed, whatever schema the table has."""
     for name in names:
         world.database.execute(
             f"INSERT INTO shop.{name} (id, code) VALUES (1000, 'new');"

@@ -54,7 +54,7 @@ def numbered(rows: pa.Table) -> pa.Table:
 
 
 def _image(changes: pa.Table, rows: pa.Table) -> pa.Table:
-    """The changes' rows in the table's shape."""
+    """The changes' rows in the table's schema."""
     columns = [
         changes.column(f.name).cast(f.type)
         if f.name in changes.column_names

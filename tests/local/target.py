@@ -196,7 +196,7 @@ class LocalWriter:
         (state,) = [s for s in live.versions() if str(s.number) == version]
         now = live.state()
         if now is None or now.ordinals != state.ordinals:
-            raise ReplicationError("target:rewind-shape", table=table.source)
+            raise ReplicationError("target:rewind-schema", table=table.source)
         live.begin(table.generation)
         live.stage(table.generation, [str(live.folder / state.file)])
 

@@ -36,7 +36,7 @@ WATERMARKS_A_CHECK = 8
 READING_SECONDS = 30.0
 SETTLE_SECONDS = 420.0
 PENDING_SECONDS = 180.0
-RESHAPED = ("shapes", "extra_")
+CHANGING = ("altered", "extra_")
 FOR_A_PERSON = frozenset(
     {
         "source:schema-ambiguous", "source:table-replaced", "source:key-changed", "target:evolve",
@@ -45,7 +45,7 @@ FOR_A_PERSON = frozenset(
         "log:rows-passed-over",
     }
 )  # fmt: skip
-"""Faults of a table whose shape changes all the time that are left to a person where they come
+"""Faults of a table whose schema changes all the time that are left to a person where they come
 again and again."""
 
 
@@ -90,7 +90,7 @@ class Checks:
         self.largest_settle = max(self.largest_settle, time.monotonic() - begun)
 
     def _ask_again(self, name: str, state: str) -> None:
-        """What a person does about a table whose shape changes so often that it is left failing,
+        """What a person does about a table whose schema changes so often that it is left failing,
         and about one that keeps the past and was emptied and given a column between two looks: that
         may have been a rewrite, and a copy made afresh would lose the past."""
         code = state.partition(" ")[2]
@@ -99,7 +99,7 @@ class Checks:
                 self.acts.copy_again(name)
                 self.counts[f"asked for again after {code}"] += 1
             return
-        if not name.startswith(RESHAPED) or code not in FOR_A_PERSON:
+        if not name.startswith(CHANGING) or code not in FOR_A_PERSON:
             return
         row = Table.objects.get(replicator=self.world.replicator, name=name)
         if not row.is_resync_asked and code != "source:table-renamed":
@@ -123,7 +123,7 @@ class Checks:
         self._verify_watermarks()
 
     def _in_time(self, name: str) -> list[str]:
-        """A copy whose shape or rows were asked to be others may still be the old one."""
+        """A copy whose schema or rows were asked to be others may still be the old one."""
         told: list[str] = []
 
         def is_same() -> bool:
@@ -185,7 +185,7 @@ class Checks:
     # --- the stream ----------------------------------------------------------------------------------------------  # noqa: E501
     def _stream_failures(self, name: str, key: str) -> list[str]:
         """What was captured since the last check goes on where that ended. The first time it may
-        begin anywhere; after a change of shape for which the table was copied afresh, changes
+        begin anywhere; after a schema change for which the table was copied afresh, changes
         before that may have been unreadable, and nothing is said."""
         sequence, number = self._seen.get(name, (-1, -1))
         copies = Happened.objects.filter(

@@ -1,5 +1,5 @@
-"""Changes of a table's shape, with writes in the same transaction and around it. Types and defaults
-are PostgreSQL's; what MySQL has in their place is in `ddl_mysql`."""
+"""Changes of a table's schema, with writes in the same transaction and around it. Types and
+defaults are PostgreSQL's; what MySQL has in their place is in `ddl_mysql`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from tests.model.tables import FILL_SHAPES, SHAPES
+from tests.model.tables import ALTERED, FILL_ALTERED
 
 if TYPE_CHECKING:
     from tests.model.sources import Source
@@ -25,9 +25,9 @@ MOST_COLUMNS = 8
 
 
 @dataclass
-class Shapes:
-    """The table `shapes`: `free` are the columns that come and go, `size` how long its code may be,
-    `wide` whether its number is a bigint."""
+class Alterations:
+    """The table `altered`: `free` are the columns that come and go, `size` how long its code may
+    be, `wide` whether its number is a bigint."""
 
     _plain: ClassVar[Kinds] = PLAIN
     _with_default: ClassVar[Kinds] = WITH_DEFAULT
@@ -51,7 +51,7 @@ class Shapes:
 
     def _made(self) -> tuple[str, ...]:
         """What makes the table with its rows."""
-        return tuple(filter(str.strip, (SHAPES + FILL_SHAPES).split(";")))
+        return tuple(filter(str.strip, (ALTERED + FILL_ALTERED).split(";")))
 
     def _added(self, name: str, kinds: Kinds) -> str:
         return f"ADD COLUMN {name} {self.random.choice(kinds)}"
@@ -63,26 +63,26 @@ class Shapes:
         return self.random.randint(1, 200)
 
     def _rows(self) -> list[str]:
-        """A row comes, one changes, one goes, whatever the shape is."""
+        """A row comes, one changes, one goes, whatever the schema is."""
         self.next += 1
         change = (
-            f"UPDATE shapes SET v = concat(v, '+'), version = {self.source.next} WHERE id = "
+            f"UPDATE altered SET v = concat(v, '+'), version = {self.source.next} WHERE id = "
             f"{self._id()} AND length(v) < 50"
         )
         return [
-            f"INSERT INTO shapes (id, version, v) VALUES ({self.next}, {self.source.next}, 'new')",
+            f"INSERT INTO altered (id, version, v) VALUES ({self.next}, {self.source.next}, 'new')",
             change,
-            f"DELETE FROM shapes WHERE id = {self._id() + 50 if self.next % 2 else self.next - 7}",
+            f"DELETE FROM altered WHERE id = {self._id() + 50 if self.next % 2 else self.next - 7}",
         ]
 
     def write(self) -> None:
         """A transaction of rows."""
-        used = [f"UPDATE shapes SET {c} = {c}, n = 1 WHERE id = {self._id()}" for c in self.free]
+        used = [f"UPDATE altered SET {c} = {c}, n = 1 WHERE id = {self._id()}" for c in self.free]
         self._sql(*self._rows(), *used[:2])
 
     def _altered(self, *changes: str) -> None:
         """The change, with rows before or after it in the same transaction, or alone."""
-        alters = [f"ALTER TABLE shapes {c}" for c in changes]
+        alters = [f"ALTER TABLE altered {c}" for c in changes]
         how = self.random.randrange(4)
         before, after = self._rows() if how & 1 else [], self._rows() if how & 2 else []
         self._sql(*before, *alters, *after)
@@ -151,28 +151,28 @@ class Shapes:
         first = self.next + 1
         self.next += 60
         fill = (
-            f"INSERT INTO shapes (id, version, v) SELECT i, {self.source.next}, 't' FROM "
+            f"INSERT INTO altered (id, version, v) SELECT i, {self.source.next}, 't' FROM "
             f"{self.source.series(first, self.next)}"
         )
         refill = (
-            f"INSERT INTO shapes (id, version, v) SELECT i, {self.source.next}, 'v' FROM "
+            f"INSERT INTO altered (id, version, v) SELECT i, {self.source.next}, 'v' FROM "
             f"{self.source.series(1, 200)}"
         )
-        self._sql(*self._rows(), "TRUNCATE shapes", fill, refill)
+        self._sql(*self._rows(), "TRUNCATE altered", fill, refill)
 
     def make_again(self) -> None:
-        """The table is dropped and made again, with another shape, in one transaction."""
+        """The table is dropped and made again, with another schema, in one transaction."""
         self.free, self.size, self.wide = [], 10, False
-        self._sql(*self._rows(), "DROP TABLE shapes", *self._made())
+        self._sql(*self._rows(), "DROP TABLE altered", *self._made())
 
     def call_else(self) -> None:
         """The table gets another name, and is written under it."""
-        self._sql("ALTER TABLE shapes RENAME TO shapes_else")
+        self._sql("ALTER TABLE altered RENAME TO altered_else")
         self._sql(
-            f"UPDATE shapes_else SET v = 'else', version = {self.source.next} WHERE id = "
+            f"UPDATE altered_else SET v = 'else', version = {self.source.next} WHERE id = "
             f"{self._id()}"
         )
 
     def call_again(self) -> None:
         """It has its own name again."""
-        self._sql("ALTER TABLE shapes_else RENAME TO shapes")
+        self._sql("ALTER TABLE altered_else RENAME TO altered")

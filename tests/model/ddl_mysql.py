@@ -1,4 +1,4 @@
-"""Changes of a table's shape on MariaDB and MySQL. Each is a transaction of its own, so that rows
+"""Changes of a table's schema on MariaDB and MySQL. Each is a transaction of its own, so that rows
 come before and after it."""
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tests.model.ddl import Kinds, Shapes
-from tests.model.tables_mysql import FILL_SHAPES, SHAPES, columns_of
+from tests.model.ddl import Alterations, Kinds
+from tests.model.tables_mysql import ALTERED, FILL_ALTERED, columns_of
 
 PLAIN = (
     "text", "int", "datetime(6)", "bit(1)", "decimal(9,2)", "timestamp(3) NULL", "enum('a','b')",
@@ -38,8 +38,8 @@ PLACES = ("", "", " FIRST", " AFTER version", " AFTER v")
 
 
 @dataclass
-class MysqlShapes(Shapes):
-    """The table `shapes` on MariaDB and MySQL."""
+class MysqlAlterations(Alterations):
+    """The table `altered` on MariaDB and MySQL."""
 
     _plain: ClassVar[Kinds] = PLAIN
     _with_default: ClassVar[Kinds] = WITH_DEFAULT
@@ -52,11 +52,11 @@ class MysqlShapes(Shapes):
         return super().ways() | own
 
     def _made(self) -> tuple[str, ...]:
-        filled = FILL_SHAPES.format(next=self.source.next, numbers=self.source.series(1, 200))
-        return SHAPES, filled
+        filled = FILL_ALTERED.format(next=self.source.next, numbers=self.source.series(1, 200))
+        return ALTERED, filled
 
     def _columns(self) -> dict[str, str]:
-        return columns_of(self.source.database, "shapes")
+        return columns_of(self.source.database, "altered")
 
     def _added(self, name: str, kinds: Kinds) -> str:
         return f"ADD COLUMN {name} {self.random.choice(kinds)}{self.random.choice(PLACES)}"
@@ -64,7 +64,7 @@ class MysqlShapes(Shapes):
     def write(self) -> None:
         """A transaction of rows, with values in the columns that come and go."""
         sets = [
-            f"UPDATE shapes SET {name} = {VALUES[kind].format(n=self.next % 100)} WHERE id = "
+            f"UPDATE altered SET {name} = {VALUES[kind].format(n=self.next % 100)} WHERE id = "
             f"{self._id()}"
             for name, kind in self._columns().items()
             if name in self.free
@@ -120,12 +120,12 @@ class MysqlShapes(Shapes):
         online do it."""
         self._sql(
             *self._rows(),
-            "CREATE TABLE shapes_new LIKE shapes",
-            "ALTER TABLE shapes_new ADD INDEX (version)",
+            "CREATE TABLE altered_new LIKE altered",
+            "ALTER TABLE altered_new ADD INDEX (version)",
         )
         listed = ", ".join(self._columns())
         self._sql(
-            f"INSERT INTO shapes_new ({listed}) SELECT {listed} FROM shapes",  # noqa: S608
-            "RENAME TABLE shapes TO shapes_old, shapes_new TO shapes",
-            "DROP TABLE shapes_old",
+            f"INSERT INTO altered_new ({listed}) SELECT {listed} FROM altered",  # noqa: S608
+            "RENAME TABLE altered TO altered_old, altered_new TO altered",
+            "DROP TABLE altered_old",
         )

@@ -44,7 +44,7 @@ class Machine:
         self.random = rng = random.Random(self.seed)
         self.writes = Writes(self.source, rng)
         self.further = FurtherWrites(self.source, rng)
-        self.shapes = self.source.shapes(self.source, rng)
+        self.alterations = self.source.alterations(self.source, rng)
         names = tuple(self.tables)
         self.acts = Acts(self.world, self.source, self.writes, rng, self.counts, names)
         self.acts.bases |= {t: Base() for t in MODES if t in names}
@@ -60,23 +60,23 @@ class Machine:
 
     def call_else(self) -> None:
         """A table has another name for a moment, or until it was seen; it is followed there."""
-        self.shapes.call_else()
+        self.alterations.call_else()
         if self.random.choice((True, False)):
-            self.acts.keeper.until(self._is_seen_else, "shapes is followed")
-        self.shapes.call_again()
+            self.acts.keeper.until(self._is_seen_else, "altered is followed")
+        self.alterations.call_again()
 
     def _is_seen_else(self) -> bool:
-        row = self.world.row("shapes")
-        called = (row.shape or {}).get("called", [""])
-        return called[-1] == "shapes_else" or row.state == "failing"
+        row = self.world.row("altered")
+        called = (row.schema or {}).get("called", [""])
+        return called[-1] == "altered_else" or row.state == "failing"
 
-    def reshape(self) -> None:
-        """The shape of a table changes, in one of the ways."""
-        ways = self.shapes.ways() | {self.call_else: 2}
+    def alter(self) -> None:
+        """The schema of a table changes, in one of the ways."""
+        ways = self.alterations.ways() | {self.call_else: 2}
         (way,) = self.random.choices(list(ways), list(ways.values()))
-        self.acts.pending.add("shapes")
+        self.acts.pending.add("altered")
         self.told[-1] += f" {way.__name__}"
-        self.counts[f"shape: {way.__name__}"] += 1
+        self.counts[f"schema: {way.__name__}"] += 1
         way()
 
     def _common(self) -> Weights:
@@ -95,7 +95,7 @@ class Machine:
         return {
             f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50,
             f.pick: 50, f.unsupported_value: 30,
-            self.shapes.write: 50, self.reshape: 45, a.filter_else: 3, a.new_table: 5,
+            self.alterations.write: 50, self.alter: 45, a.filter_else: 3, a.new_table: 5,
             a.drop_table: 4, a.write_extra: 15,
         }  # fmt: skip
 

@@ -13,7 +13,7 @@ Values = tuple[Any, ...]
 
 
 def make_tables(database: Database) -> None:
-    """Three tables of one shape, with a value that updates do not send."""
+    """Three tables of one schema, with a value that updates do not send."""
     database.execute("CREATE SCHEMA shop")
     for name in ("softly", "versions", "changes"):
         table = f"shop.{name}"

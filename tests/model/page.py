@@ -16,7 +16,7 @@ Made from the records of walks (`NEMESIS_REPORT=file make nemesis`, then `python
 hand.
 
 A walk takes random steps, drawn from a seed, against a real source, a real run and a real lakehouse: transactions over eleven tables
-(mirrors, soft delete, history, append, without a key, with a row filter, with values that don't fit), changes of shape, tables that are
+(mirrors, soft delete, history, append, without a key, with a row filter, with values that don't fit), schema changes, tables that are
 made, added, removed, copied again and rewound, pauses, kills at random moments and at each step of the order of writes, restarts and cuts
 of the source, and times when the target's catalog can't be written. At each check it waits until everything is merged, then compares every
 table with its source by `tests/model/checks.py`, which knows nothing of the engine. `SEED=... STEPS=... FORMAT=... make nemesis` repeats a

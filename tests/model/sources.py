@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from tests.harness import World
-from tests.model.ddl import Shapes
+from tests.model.ddl import Alterations
 from tests.model.history import INSTALL, WATCH, Image, kept_image
 from tests.model.past import Change
 from tests.model.reading import PostgresTable
@@ -26,14 +26,14 @@ FILL = (
 
 class Source(Protocol):
     """One kind of server. `kind`: its name in reports; `next`: an expression for a row's own
-    version; `shapes`: how shapes change there; `odd_values`: what `odd.at` may be that no target
-    holds, and `is_odd`: whether it is, in SQL. Triggers note what happens. Numbers only grow, in
-    the order of commits: there is one writer."""
+    version; `alterations`: how schemas change there; `odd_values`: what `odd.at` may be that no
+    target holds, and `is_odd`: whether it is, in SQL. Triggers note what happens. Numbers only
+    grow, in the order of commits: there is one writer."""
 
     kind: str
     database: Any
     next: str
-    shapes: type[Shapes]
+    alterations: type[Alterations]
     odd_values: tuple[str, ...]
     is_odd: str
 
@@ -78,7 +78,7 @@ class PostgresSource:
 
     kind = "postgresql"
     next = "nextval('shop.versions')"
-    shapes = Shapes
+    alterations = Alterations
     odd_values = ("infinity", "-infinity")
     is_odd = "NOT isfinite(at)"
     SCHEMA = """

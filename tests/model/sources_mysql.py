@@ -11,7 +11,7 @@ import pymysql
 
 from tests.harness import World
 from tests.model import tables_mysql as tables
-from tests.model.ddl_mysql import MysqlShapes
+from tests.model.ddl_mysql import MysqlAlterations
 from tests.model.history import Image
 from tests.model.past import Change
 from tests.model.reading_mysql import MysqlTable
@@ -31,7 +31,7 @@ class MysqlSource:
     numbers transactions for them."""
 
     next = "uuid_short() % 9007199254740991"
-    shapes = MysqlShapes
+    alterations = MysqlAlterations
     odd_values = ("0000-00-00", "2026-00-01", "2026-02-00")
     is_odd = "month(at) * day(at) = 0"
 
@@ -60,7 +60,7 @@ class MysqlSource:
             )
             kept = {"table": table, "next": cls.next, "numbers": tables.numbers(1, ROWS)}
             database.execute(tables.FILL_KEPT.format(**kept))
-        for statement in (*tables.REST, tables.SHAPES, tables.FILL_SHAPES):
+        for statement in (*tables.REST, tables.ALTERED, tables.FILL_ALTERED):
             database.execute(statement.format(next=cls.next, numbers=tables.numbers(1, 200)))
 
     def run(self, statements: Iterable[str], *, commits: bool = True) -> None:

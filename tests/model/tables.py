@@ -1,5 +1,5 @@
 """The adversary's further tables, as they are made on PostgreSQL: one in each mode, one without a
-key, one with a row filter, one whose rows may not fit, and one whose shape changes. Triggers keep
+key, one with a row filter, one whose rows may not fit, and one whose schema changes. Triggers keep
 what happens to those that keep the past."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.servers import Database
 KEYS = {"accounts": "id", "ledger": "day", "notes": "id"}
 """The tables whose every change is noted, and the column whose value tells a row."""
 MODES = {"softly": "soft_delete", "stages": "history", "changes": "append"}
-FURTHER = (*MODES, "visits", "picked", "odd", "shapes")
+FURTHER = (*MODES, "visits", "picked", "odd", "altered")
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "picked": {"filter": "n < 50"},
     "odd": {"unsupported": "quarantine"},
@@ -46,12 +46,12 @@ CREATE TRIGGER past_truncates AFTER TRUNCATE ON shop.{table} FOR EACH STATEMENT 
 INSERT INTO shop.{table} SELECT i, nextval('shop.versions'), 0, repeat(md5(i::text), 100), ARRAY['a', NULL]
 FROM generate_series(1, {rows}) i;
 """  # noqa: E501
-SHAPES = (
-    "CREATE TABLE shop.shapes (id bigint PRIMARY KEY, version bigint, v text, n int, code "
+ALTERED = (
+    "CREATE TABLE shop.altered (id bigint PRIMARY KEY, version bigint, v text, n int, code "
     "varchar(10));"
 )
-FILL_SHAPES = """
-INSERT INTO shop.shapes (id, version, v) SELECT i, nextval('shop.versions'), 'v' FROM generate_series(1, 200) i;
+FILL_ALTERED = """
+INSERT INTO shop.altered (id, version, v) SELECT i, nextval('shop.versions'), 'v' FROM generate_series(1, 200) i;
 """  # noqa: E501
 REST = """
 CREATE TABLE shop.visits (page text, n int, big text, at timestamptz, tags text[]);
@@ -77,7 +77,7 @@ def make_further(database: Database) -> None:
     database.execute(PAST)
     for table in MODES:
         database.execute(KEPT.format(table=table, rows=ROWS))
-    database.execute(REST + SHAPES + FILL_SHAPES)
+    database.execute(REST + ALTERED + FILL_ALTERED)
 
 
 def changes_since(database: Database, table: str, number: int) -> list[Change]:

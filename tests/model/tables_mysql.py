@@ -34,10 +34,10 @@ KEPT = (
     "varchar(20))"
 )
 FILL_KEPT = "INSERT INTO {table} SELECT i, {next}, 0, repeat(sha2(i, 256), 50), 'a' FROM {numbers}"
-SHAPES = (
-    "CREATE TABLE shapes (id bigint PRIMARY KEY, version bigint, v text, n int, code varchar(10))"
+ALTERED = (
+    "CREATE TABLE altered (id bigint PRIMARY KEY, version bigint, v text, n int, code varchar(10))"
 )
-FILL_SHAPES = "INSERT INTO shapes (id, version, v) SELECT i, {next}, 'v' FROM {numbers}"
+FILL_ALTERED = "INSERT INTO altered (id, version, v) SELECT i, {next}, 'v' FROM {numbers}"
 REST = (
     "CREATE TABLE visits (page varchar(40), n int, big mediumtext, at datetime(6))",
     "INSERT INTO visits SELECT concat('p', i % 20), nullif(i % 3, 0), repeat(sha2(i % 5, 256), "

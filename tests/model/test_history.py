@@ -29,8 +29,8 @@ def logged(database: Database, writes: Writes) -> dict[str, pa.Table]:
     """What the log says of the two streamed tables while these writes are made."""
     ids = [TableId("shop", name) for name in ("accounts", "notes")]
     with PostgresqlCatalog(params_of(database)) as catalog:
-        shapes = catalog.describe([TableSelection(i) for i in ids])
-    tables = [shapes[i] for i in ids]
+        schemas = catalog.describe([TableSelection(i) for i in ids])
+    tables = [schemas[i] for i in ids]
     reader, session = begin(database, SLOT, tables)
     with reader, session, LogControl(params_of(database), SLOT) as control:
         for _ in range(TURNS):

@@ -28,7 +28,7 @@ MINUTES = float(os.environ.get("MINUTES", "0"))
 DURABLE = {"innodb-flush-log-at-trx-commit": "1", "sync-binlog": "1"}
 FORMAT = os.environ.get("FORMAT", "iceberg")
 SEED = int(os.environ["SEED"])
-# The catalog is looked into each second, since shapes change without a row; changes are kept for
+# The catalog is looked into each second, since schemas change without a row; changes are kept for
 # twelve minutes, so that longer walks see the change log pruned.
 LOOKS = {"REPLICATOR_CATALOG_SECONDS": "1"}
 # There, old versions of the target go after two minutes, but for those that tags keep for rewinds.
@@ -59,7 +59,7 @@ def test_no_random_walk_of_changes_kills_and_cuts_makes_source_and_target_differ
 ) -> None:
     """Guards the whole of CORRECTNESS as far as the walk goes. It fails where any of these is
     switched off: whole transactions by position (1), the frontier (2), stable row numbers (3), a
-    file for each shape (5), the truncate barrier (6), the folds of each mode (7), the delete half
+    file for each schema (5), the truncate barrier (6), the folds of each mode (7), the delete half
     of a changed key (8), filling of unsent columns (9), key ranges over old keys (11), digests of
     rows without a key (12), the token in the target (13), staging of rewinds and copies (15, 18),
     columns by number (21), quarantine by key (30), the cut at a round's end (31)."""

@@ -177,7 +177,7 @@ def test_numbers_of_equal_rows_are_checked() -> None:
 def walked(source: Source, times: int) -> None:
     """Every write so many times; then what was noted must be the tables."""
     rng = random.Random(5)
-    shapes = source.shapes(source, rng)
+    alterations = source.alterations(source, rng)
     parts = (Writes(source, rng), FurtherWrites(source, rng))
     acts = [
         getattr(part, name)
@@ -185,12 +185,12 @@ def walked(source: Source, times: int) -> None:
         for name in dir(part)
         if not name.startswith("_") and callable(getattr(part, name))
     ]
-    acts = [*acts, shapes.write, *shapes.ways()] * times
+    acts = [*acts, alterations.write, *alterations.ways()] * times
     rng.shuffle(acts)
     for act in acts:
         act()
-    shapes.call_else()
-    shapes.call_again()
+    alterations.call_else()
+    alterations.call_again()
     grown = emptied = False
     for table in MODES:
         model = Past()

@@ -25,7 +25,7 @@ _NUMBERS = itertools.count()
 def table_schema(
     name: str, columns: Mapping[str, LogicalType], key: Sequence[str] = ("id",)
 ) -> TableSchema:
-    """A table shape; key columns can't be NULL."""
+    """A table schema; key columns can't be NULL."""
     made = tuple(
         Column(n, t, "native", nullable=n not in key, ordinal=i + 1)
         for i, (n, t) in enumerate(columns.items())

@@ -29,7 +29,7 @@ def house(
 
 
 def test_a_column_that_was_dropped_by_hand_is_told_and_nothing_is_merged(house: Lakehouse) -> None:
-    """Guards that a merge never goes into a table of another shape, losing the column's values
+    """Guards that a merge never goes into a table of another schema, losing the column's values
     unseen; and that a re-sync, in a new generation, makes the table whole again."""
     schema = table_schema("dropped_column", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])

@@ -185,6 +185,6 @@ def test_an_older_version_is_brought_level_beside_the_live_rows_and_published_in
     rows = [(4, "f", "w", "new")]
     house.writer.merge(copy, house.batch(wider, 60, rows))
     assert old_again is not None
-    with pytest.raises(ReplicationError, match="target:rewind-shape"):
+    with pytest.raises(ReplicationError, match="target:rewind-schema"):
         house.writer.begin_rewind(replace(copy, generation=3), old_again.version)
     house.writer.abandon_rewind(replace(copy, generation=3))

@@ -225,7 +225,7 @@ def test_a_table_that_is_gone_or_foreign_is_not_written(house: Lakehouse) -> Non
 
 def test_columns_are_added_dropped_and_widened_once(house: Lakehouse) -> None:
     """Guards `LakehouseWriter.evolve` (CORRECTNESS 5): done again after a crash it must find its
-    own work, and rows of both shapes keep their values."""
+    own work, and rows of both schemas keep their values."""
     old = table_schema("shaped", {"id": Int(64), "small": Int(32), "gone": Int(32)})
     new = table_schema("shaped", {"id": Int(64), "small": Int(64), "more": PLAIN["note"]})
     table = house.copied(old, [(1, 2, 3)])

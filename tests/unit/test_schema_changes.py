@@ -1,4 +1,4 @@
-"""What changed between two shapes of a table, and what each policy makes of it (CORRECTNESS 10,
+"""What changed between two schemas of a table, and what each policy makes of it (CORRECTNESS 10,
 21)."""
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ MARKS = {
     "a column made anew": (MARKED, ((0, 8), (1, 50), (2, 60), (3, 52)), True),
     "a column that is not copied": (MARKED, ((0, 8), (1, 50), (2, 51), (3, 52), (4, 60)), False),
     "a column that came": (MARKED, ((0, 8), (1, 50), (2, 51), (3, 52), (9, 60)), False),
-    "a shape of the log": (MARKED, (), False),
+    "a schema of the log": (MARKED, (), False),
     "a part emptied": (PARTED, ((5, 90), (6, 92)), True),
     "a part that came": (PARTED, ((5, 90), (6, 91), (8, 95)), False),
     "a part that went": (PARTED, ((5, 90),), False),
@@ -191,7 +191,7 @@ def test_each_policy_decides(case: str) -> None:
     assert decide(SchemaPolicy.EVOLVE, graver).verdict is Verdict.RESYNC
 
 
-def test_a_shape_survives_its_json_form() -> None:
+def test_a_schema_survives_its_json_form() -> None:
     """What is left out of the stored form would be a change at the next start."""
     whole = replace(
         OLD, partitions=(5, -6), marks=((5, 7), (6, 8)), layout=((1, "id", 20), (4, "", 0)),
@@ -257,7 +257,7 @@ def test_a_change_within_a_named_type_is_not_told_as_one_to_itself() -> None:
     assert moved.text.startswith("type of column mood, mood, ")
 
 
-def test_a_shape_of_the_log_says_nothing_against_values_that_the_copy_has() -> None:
+def test_a_schema_of_the_log_says_nothing_against_values_that_the_copy_has() -> None:
     """Guards the following of old segments: described before a value was added, they would have the
     table copied afresh; described after one was renamed, with rows of before, they would hide that
     from the next look."""

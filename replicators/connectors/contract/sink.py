@@ -384,7 +384,7 @@ class SinkContract:
         sink.resolved(fresh, resolved(50, 200_000))
         assert read(schema) == [Seen(50, "read", 9, "new")]
 
-    def test_another_shape_follows_in_order(
+    def test_another_schema_follows_in_order(
         self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards schema versions: CORRECTNESS 5."""

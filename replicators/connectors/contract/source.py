@@ -165,7 +165,7 @@ class SourceContract:
         assert code_of(drop).startswith("source:")
 
     # --- snapshot ------------------------------------------------------------------------------------------------  # noqa: E501
-    def test_chunks_cover_a_table_exactly_once_in_the_declared_shape(
+    def test_chunks_cover_a_table_exactly_once_in_the_declared_schema(
         self,
         plugin: SourcePlugin,
         params: Any,

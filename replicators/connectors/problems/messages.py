@@ -282,7 +282,7 @@ MESSAGES: Mapping[str, Message] = {
     "source:lock-waits": of_table(
         "Waiting for a lock at the source",
         "Tables become part of the stream only while nobody holds a lock on them that keeps their "
-        "shape as it is. After {seconds} s such a lock is still held, by {holder}.",
+        "schema as it is. After {seconds} s such a lock is still held, by {holder}.",
         "End that transaction, or let it finish; it is tried again by itself.",
         "Tables that wait for their copy are not in the target yet; the others go on.",
         retry=Retry.AUTO,
@@ -474,7 +474,7 @@ MESSAGES: Mapping[str, Message] = {
         "Re-sync the table instead.",
         "The table goes on as it was.",
     ),
-    "target:rewind-shape": of_table(
+    "target:rewind-schema": of_table(
         "The table was copied otherwise then",
         "The columns of `{table}`, or the kinds of changes that are copied of it, are not those "
         "of that time.",

@@ -255,7 +255,7 @@ class Delta:
         older = f"{live} VERSION AS OF {int(version)}"
         then = session.sql(f"SELECT * FROM {older}").schema  # noqa: S608 - a quoted name
         if then != session.table(live).schema:
-            raise ReplicationError("target:rewind-shape", table=table.source)
+            raise ReplicationError("target:rewind-schema", table=table.source)
         staged = self._staged(table)
         storage.remove_folder(self.folder(staged))
         session.sql(dialect.replace_table(self.path(staged), older, self._properties))

@@ -238,7 +238,7 @@ class Iceberg:
         target = self.path(self.live_names(table))
         older = session.sql(f"SELECT * FROM {target} VERSION AS OF {int(version)}")  # noqa: S608
         if older.schema != session.table(target).schema:
-            raise ReplicationError("target:rewind-shape", table=table.source)
+            raise ReplicationError("target:rewind-schema", table=table.source)
         branch = dialect.quote(naming.branch(table.generation))
         session.sql(
             f"ALTER TABLE {target} CREATE OR REPLACE BRANCH {branch} AS OF VERSION {int(version)}"

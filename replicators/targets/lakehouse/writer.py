@@ -281,7 +281,7 @@ class LakehouseWriter:
 
     def begin_rewind(self, table: TargetTable, version: str) -> None:
         """Make this generation's staging place with the rows of an older version. Raises
-        `target:rewind-shape`."""
+        `target:rewind-schema`."""
         with self._session(table) as session:
             self.format.begin_rewind(session, table, version)
             with self._lock:

@@ -141,7 +141,7 @@ class Rewinder:
         since = [f for f in files if f.last_sequence > found.sequence]
         is_older = row.schema_sequence > 0 and found.sequence <= row.schema_sequence
         if is_older or any(not same_schema(row.schema, f.schema) for f in since):
-            raise ReplicationError("target:rewind-shape", table=row.id)
+            raise ReplicationError("target:rewind-schema", table=row.id)
         self._store.table_event(row.id, "table_rewind_started")
         self._writer.begin_rewind(table, found.version)
         failpoints.hit("rewind_begun")

@@ -155,7 +155,10 @@ class ConsistentSnapshots(SnapshotSource):
             self._schemas = {s.id: s for s in unmoved(schemas, self._describe())}
             if table in self._schemas or all(s.id != table for s in schemas):
                 return self._session
-            logger.info("The shape changed while a view was opened.", extra={"table": str(table)})
+            logger.info(
+                "The schema changed while a consistent snapshot was opened.",
+                extra={"table": str(table)},
+            )
         raise ReplicationError("source:table-altered", table=table)
 
     def _close(self) -> None:

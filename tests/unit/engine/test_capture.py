@@ -148,11 +148,11 @@ def test_the_position_stays_before_a_transaction_that_is_still_open(tmp_path: Pa
     assert place.store.memory().last_segment == 3, "a number would be used twice"
 
 
-def test_a_segment_holds_closed_transactions_or_one_that_is_open_and_one_shape(
+def test_a_segment_holds_closed_transactions_or_one_that_is_open_and_one_schema(
     tmp_path: Path,
 ) -> None:
     """Guards where `Capture._take` seals: whole transactions in one file with an open one would be
-    dropped with its tail, and rows of a new shape would be read by the old head."""
+    dropped with its tail, and rows of a new schema would be read by the old head."""
     blocks = (
         block(10),
         block(20),

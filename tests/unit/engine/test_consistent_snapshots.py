@@ -40,7 +40,7 @@ class Session:
 
 
 class Source:
-    """Publishes what is in `shapes` and opens snapshots by number."""
+    """Publishes what is in `schemas` and opens snapshots by number."""
 
     def __init__(self, *schemas: TableSchema) -> None:
         self.schemas = list(schemas)
@@ -94,9 +94,9 @@ def test_a_table_that_came_after_the_view_gets_one_that_begins_after_it_was_publ
     assert not first.is_open
 
 
-def test_a_shape_that_changed_while_the_view_was_opened_is_not_the_views() -> None:
+def test_a_schema_that_changed_while_the_snapshot_was_opened_is_not_the_snapshots() -> None:
     """Guards the values of a column that a transaction added and filled, which was open when the
-    table was described and is in the view: no change of the log tells them. Fails where the shapes
+    table was described and is in the view: no change of the log tells them. Fails where the schemas
     are not asked for again."""
     source = Source(SCHEMA, OTHER)
     added = Column("late", Int(32), "integer", True, 9)
@@ -116,7 +116,7 @@ def test_a_shape_that_changed_while_the_view_was_opened_is_not_the_views() -> No
     assert source.acts == ["publish", "open"] * 2
 
 
-def test_a_shape_that_changes_all_the_time_is_told_in_the_end() -> None:
+def test_a_schema_that_changes_all_the_time_is_told_in_the_end() -> None:
     """Guards the bound `OPENINGS` of `ConsistentSnapshots._open`: a table that is altered again and
     again would hold all others' copies up for ever."""
     source = Source(SCHEMA)

@@ -56,7 +56,7 @@ class Begun(Snapshotter):
 
 
 class Streaming:
-    """Knows shapes as they were copied."""
+    """Knows schemas as they were copied."""
 
     def copied(self, schema: TableSchema) -> TableSchema:
         return schema

@@ -120,7 +120,7 @@ def test_a_table_that_is_renamed_between_two_questions_is_not_taken_for_gone(tur
     assert {t.name: s.native_id for t, s in found.schemas.items()} == {"a": 1, "b": 2}
 
 
-def test_a_number_that_never_comes_with_a_shape_ends_the_questions() -> None:
+def test_a_number_that_never_comes_with_a_schema_ends_the_questions() -> None:
     """Guards the bound `TRIES` of `describe_tables`: a table that the catalog names but never
     describes would keep capture asking for ever."""
 

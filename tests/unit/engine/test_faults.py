@@ -43,7 +43,7 @@ def test_a_target_that_was_busy_at_the_start_is_tried_again_and_a_lost_one_is_no
 
 def test_a_table_that_stopped_within_a_segment_needs_the_rest_of_it() -> None:
     """Guards `has_log_after` against a hole after "Retry now": a merge ends in the midst of a
-    segment where a table's shape changes, and a stop there keeps no log. Asked of the segment
+    segment where a table's schema changes, and a stop there keeps no log. Asked of the segment
     instead of the sequence, the log would count as whole without that segment."""
     store = MemoryStore([SCHEMA.id])
     for number in (1, 2, 3):

@@ -82,8 +82,8 @@ def test_a_batch_of_large_rows_is_cut_by_its_bytes() -> None:
 
 
 def test_a_batch_never_crosses_a_schema_version() -> None:
-    """Guards CORRECTNESS 5 in `next_batch`: rows of two shapes in one merge would be written in one
-    of them; its sequence ends right before the first of the next shape."""
+    """Guards CORRECTNESS 5 in `next_batch`: rows of two schemas in one merge would be written in
+    one of them; its sequence ends right before the first of the next schema."""
     files = [change_file(5), change_file(6, version="v2"), change_file(7, version="v2")]
     taken, sequence = next_batch(files, Frontier(7, (5, 6, 7)))
     assert [f.segment for f in taken] == [5]

@@ -122,7 +122,7 @@ def test_lag_is_the_sources_clock_less_the_oldest_unmerged_commit(place: Place) 
     assert abs(lag - (time.time() + AHEAD_SECONDS - 1.0)) < 5.0
 
 
-def test_a_change_of_shape_that_is_known_and_not_applied_is_lag_though_it_has_no_rows(
+def test_a_schema_change_that_is_known_and_not_applied_is_lag_though_it_has_no_rows(
     place: Place,
 ) -> None:
     """Guards the time between a statement of the log and its effect on the copy: nobody is told

@@ -118,7 +118,7 @@ def shaped(**columns: LogicalType) -> TableSchema:
         shaped(a=String(), n=Decimal(10, 2)),
     ],
 )
-def test_a_change_of_shape_that_changes_digests_stops_the_table(new: TableSchema) -> None:
+def test_a_schema_change_that_changes_digests_stops_the_table(new: TableSchema) -> None:
     """Guards the rows that are there: their digests hold the dropped column, and no delete would
     find them."""
     with pytest.raises(ReplicationError) as caught:
@@ -127,7 +127,7 @@ def test_a_change_of_shape_that_changes_digests_stops_the_table(new: TableSchema
 
 
 def test_added_columns_and_wider_numbers_go_on() -> None:
-    """Guards the other half of `multiset.check_shape`: digests leave NULLs out and know no width
+    """Guards the other half of `multiset.check_schema`: digests leave NULLs out and know no width
     (CORRECTNESS 12), so stopping the table here would ask for a copy without need."""
     old = shaped(n=Int(32), d=Decimal(6, 2))
     check_schema(old, shaped(new=String(), n=Int(64), d=Decimal(12, 2)))

@@ -185,7 +185,7 @@ def test_what_a_merge_that_was_cut_off_quarantined_or_freed_counts_only_once_it_
     assert not store.quarantined(SCHEMA.id, 2, 9), "another generation begins without"
 
 
-def test_quarantined_rows_follow_a_changed_shape() -> None:
+def test_quarantined_rows_follow_a_changed_schema() -> None:
     """A column that came later is not sent, one that went is left out, and the marks keep their
     columns."""
     table = faulty_table([Change(UPDATE, ONE, ("x", BAD), unsent=frozenset({"a"}))], 3)

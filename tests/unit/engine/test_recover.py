@@ -25,7 +25,7 @@ TABLE = SCHEMA.id
 
 @pytest.fixture
 def store() -> MemoryStore:
-    """Segments 5 to 8 are listed, 8 for another shape; the table is merged up to 5."""
+    """Segments 5 to 8 are listed, 8 for another schema; the table is merged up to 5."""
     made = MemoryStore([TABLE])
     for number in (5, 6, 7, 8):
         made.record_segment(segment(number), Position(number * 100))
@@ -72,10 +72,10 @@ def test_a_target_that_is_ahead_is_adopted_only_where_the_merge_is_one_of_ours(
             found.recover(store.table(TABLE))
 
 
-def test_a_merge_that_ended_before_a_file_of_another_shape_is_one_of_ours(
+def test_a_merge_that_ended_before_a_file_of_another_schema_is_one_of_ours(
     store: MemoryStore, tmp_path: Path
 ) -> None:
-    """Guards the second half of `Merger._may_end`: `next_batch` ends before a new shape's first
+    """Guards the second half of `Merger._may_end`: `next_batch` ends before a new schema's first
     file, whose segment may come after numbers that a cut transaction had."""
     store.record_segment(segment(12), Position(1200))
     store.record_decoded([12], [change_file(12, version="v3")])

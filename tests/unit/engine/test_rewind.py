@@ -151,7 +151,7 @@ class _Empty:
         ((5, 6), (), False, "target:rewind-too-early"),
         ((), (), False, "target:rewind-too-early"),
         ((1, 2, 6), (1, 2, 3, 4), False, "log:rewind-too-early"),
-        ((1, 2, 6), (), True, "target:rewind-shape"),
+        ((1, 2, 6), (), True, "target:rewind-schema"),
         ((1, 2, 6), (), False, "target:rewind-quarantined"),
     ],
 )
@@ -229,8 +229,9 @@ def test_a_file_with_a_later_change_counts_as_later() -> None:
 def test_a_version_from_within_a_pruned_segment_is_refused(
     store: MemoryStore, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """Guards `_found`: a merge ends in the midst of a segment where the shape changes, so a version
-    may need the rest of it; without that, its changes would be missing in the rewound rows."""
+    """Guards `_found`: a merge ends in the midst of a segment where the schema changes, so a
+    version may need the rest of it; without that, its changes would be missing in the rewound
+    rows."""
     store.forget([1, 2, 3])
     target = Target(first_sequence(3) + 4, last_sequence(6))
     row = rewound(store, target, tmp_path, monkeypatch)

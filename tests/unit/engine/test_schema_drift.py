@@ -1,4 +1,4 @@
-"""What a look into the source's catalog, and a changed shape, mean for a table under each
+"""What a look into the source's catalog, and a changed schema, mean for a table under each
 policy."""
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Place:
         return [kind for _, kind, _ in self.store.told]
 
     def follow(self, *columns: Column, is_look: bool = False, **changes: Any) -> str:
-        """What became of a new shape: `resync`, an error's code, or nothing."""
+        """What became of a new schema: `resync`, an error's code, or nothing."""
         new = replace(SCHEMA, columns=columns or SCHEMA.columns, **changes)
         try:
             self.evolver.follow(self.row, TargetTable(TABLE, "r", 1), new, is_look=is_look)
@@ -175,7 +175,7 @@ def test_lenient_keeps_a_dropped_column() -> None:
     assert Place("lenient").follow(ID, replace(NOTE, name="z"), N) == "source:schema-changed"
 
 
-def test_ignore_keeps_the_shape_and_empties_what_is_gone() -> None:
+def test_ignore_keeps_the_schema_and_empties_what_is_gone() -> None:
     """Guards `Evolver._apply` under the policy `ignore`: values of a column that the source has no
     more would stay in old rows as if they were true; a renamed key stops the table, since no row
     could be found."""
@@ -188,7 +188,7 @@ def test_ignore_keeps_the_shape_and_empties_what_is_gone() -> None:
 
 
 def test_ignore_follows_no_column_that_the_copy_has_not() -> None:
-    """A column that came into the log's shape would fail the merge, or change the copy."""
+    """A column that came into the log's schema would fail the merge, or change the copy."""
     found = replace(
         SCHEMA, columns=(ID, replace(NOTE, name="z"), N, ADDED), layout=((1, "id", 20),)
     )
@@ -291,7 +291,7 @@ def test_parts_with_other_files_are_read_again_unless_the_log_tells_that_all_row
 
 
 def test_a_new_name_is_noted_and_told_once_and_the_log_does_not_take_it_back() -> None:
-    """Shapes of the log say no name: were theirs stored, the table would be taken for renamed at
+    """Schemas of the log say no name: were theirs stored, the table would be taken for renamed at
     every look."""
     place, now = Place("evolve"), TableId("shop", "z")
     found = drift(place, seen(called=now))
@@ -304,15 +304,15 @@ def test_a_new_name_is_noted_and_told_once_and_the_log_does_not_take_it_back() -
     assert drift(place, seen(called=TABLE)).called == TABLE
 
 
-def test_a_shape_waits_for_the_rows_before_it() -> None:
-    """Followed at once, rows of the older shape would come after it."""
+def test_a_schema_waits_for_the_rows_before_it() -> None:
+    """Followed at once, rows of the older schema would come after it."""
     found = drift(Place("stop"), seen(columns=(ID, N)))
     assert (found.error, found.position) == (None, 50) and found.schema is not None
 
 
 @pytest.mark.parametrize("since", [{"generation": 2}, {"schema": replace(SCHEMA, columns=(ID,))}])
 def test_a_look_at_another_copy_says_nothing(since: dict[str, Any]) -> None:
-    """The table may have been merged or copied since, to a newer shape: the look would take that
+    """The table may have been merged or copied since, to a newer schema: the look would take that
     back."""
     place = Place("evolve")
     drifts = SchemaDrifts(place.evolver, at_once)
@@ -496,7 +496,7 @@ def test_a_table_that_the_log_tells_to_be_gone() -> None:
     assert young.row.is_resync_asked
 
 
-def test_a_shape_without_rows_waits_for_the_log() -> None:
+def test_a_schema_without_rows_waits_for_the_log() -> None:
     """Guards a table that nobody writes to: its change is seen in the catalog, and the log's steps
     tell what it was."""
     place = stepping("evolve")
@@ -512,7 +512,7 @@ def test_a_shape_without_rows_waits_for_the_log() -> None:
     assert drifts.of(place.row) is None
 
 
-def test_the_copy_s_shape_goes_along_where_the_log_has_no_numbers() -> None:
+def test_the_copy_s_schema_goes_along_where_the_log_has_no_numbers() -> None:
     """Guards rows that are older than the description; under IGNORE only names of the copy are
     followed."""
     found = replace(COPY, columns=tuple(replace(c, ordinal=0) for c in COPY.columns), upto=1)

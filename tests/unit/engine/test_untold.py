@@ -36,18 +36,18 @@ def test_a_table_that_is_away_for_a_moment_is_not_left_out_of_the_segments() -> 
     decoded, and nothing tells so."""
     assert carried(ROW) == [COPY]
     last = replace(COPY, layout=((1, "id", 20),))
-    assert carried(ROW, last=last) == [last], "the last description says more than the copy's shape"
+    assert carried(ROW, last=last) == [last], "the last description says more than the copy's"
     assert carried(ROW, found=True) == []
 
 
 def test_one_that_was_told_to_be_gone_is() -> None:
     """Guards `VANISHED` in `Streaming._untold`: carried on in every head, a table that is gone
-    would be described by its last shape for ever."""
+    would be described by its last schema for ever."""
     gone = replace(ROW, state=TableState.FAILING, error_code="source:table-missing")
     assert carried(gone) == []
 
 
 def test_one_that_nobody_ever_described_can_not_be_named() -> None:
-    """Guards `Streaming._untold` for a table without any known shape: there is nothing to put into
+    """Guards `Streaming._untold` for a table without any known schema: there is nothing to put into
     a head, and no number to tell its rows by."""
     assert carried(replace(ROW, schema=None, is_snapshot_done=False)) == []

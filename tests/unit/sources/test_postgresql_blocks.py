@@ -1,4 +1,4 @@
-"""Where the stream is cut for a shape that differs from what was described."""
+"""Where the stream is cut for a schema that differs from what was described."""
 
 from __future__ import annotations
 

@@ -199,8 +199,8 @@ def test_rows_that_are_passed_over_are_told_with_their_last_position():
 
 
 def test_a_new_relation_gives_a_table_of_another_version():
-    """Guards CORRECTNESS 5: ALTER and INSERT in one transaction give a file for each shape; read by
-    the first one, values would stand in other columns."""
+    """Guards CORRECTNESS 5: ALTER and INSERT in one transaction give a file for each schema; read
+    by the first one, values would stand in other columns."""
     later = replace(ITEMS, columns=(*ITEMS.columns, Sent("extra", TEXT)))
     segment = body(
         begin(),

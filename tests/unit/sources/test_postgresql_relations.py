@@ -105,8 +105,8 @@ def test_a_column_is_known_by_its_number_or_not_at_all(case: str) -> None:
 
 
 def test_values_of_an_older_name_come_under_the_name_of_now() -> None:
-    """Guards `shape_of` (CORRECTNESS 21): matched by name, a renamed column would look dropped, and
-    its values would be lost."""
+    """Guards `schema_of` (CORRECTNESS 21): matched by name, a renamed column would look dropped,
+    and its values would be lost."""
     schema = schema_of(sent("id", "old", "b"), PLAIN)
     assert ([c.name for c in schema.schema.columns], schema.where) == (["id", "a", "b"], (0, 1, 2))
     assert schema.code == "" and schema.schema.layout == ()

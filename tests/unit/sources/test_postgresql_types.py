@@ -136,7 +136,7 @@ def test_every_scalar_can_be_carried_and_what_is_kept_as_text_says_so():
 
 def test_a_type_of_the_server_is_found_by_its_oid():
     """Guards `builtin_type`: a Relation carries OIDs only, and a type of the wrong name would
-    decode the new shape's values wrongly."""
+    decode the new schema's values wrongly."""
     assert column_type(builtin_type(1043, 14)) == (String(10), "text")
     assert column_type(builtin_type(1231, numeric(12, 2).typmod)) == (
         Array(Decimal(12, 2)),

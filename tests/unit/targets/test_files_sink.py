@@ -321,7 +321,7 @@ def test_large_lanes_make_several_files_and_many_deliveries_few_notes(
 
 
 def test_a_schema_is_written_once_and_its_number_is_in_names_and_rows(tmp_path: Path) -> None:
-    """Guards schema versions over runs: the same shape is the same version."""
+    """Guards schema versions over runs: the same schema is the same version."""
     wider = TableSchema(
         SCHEMA.id, (*SCHEMA.columns, Column("extra", String(), "text", ordinal=3)), ("id",), ("id",)
     )

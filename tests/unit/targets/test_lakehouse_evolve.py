@@ -1,4 +1,4 @@
-"""The plan that brings a target table's columns to a new shape, played on a table made of a
+"""The plan that brings a target table's columns to a new schema, played on a table made of a
 dict."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from replicators.targets.lakehouse.types import fit
 
 
 def schema(**columns: int) -> TableSchema:
-    """A shape by names and numbers; names that begin with n are integers."""
+    """A schema by names and numbers; names that begin with n are integers."""
     made = (
         Column(name, Int(32) if name.startswith("n") else String(), "", ordinal=number)
         for name, number in columns.items()
@@ -246,7 +246,7 @@ def typed(made: TableSchema) -> TableSchema:
     old=SCHEMAS.map(typed), new=SCHEMAS.map(typed), kept=st.integers(0, 4), cut=st.integers(0, 20)
 )
 @settings(deadline=None)
-def test_values_follow_their_numbers_between_any_two_shapes(
+def test_values_follow_their_numbers_between_any_two_schemas(
     old: TableSchema, new: TableSchema, kept: int, cut: int
 ) -> None:
     """The same as the cases by hand, for what nobody thought of; `kept`: so many columns are
@@ -272,7 +272,7 @@ def test_values_follow_their_numbers_between_any_two_shapes(
 def test_what_a_copy_wrote_stays_under_its_names_when_it_is_published(
     old: TableSchema, new: TableSchema, is_copys: bool
 ) -> None:
-    """Rows are written between two plans, from whatever shape the copy before had: the second may
+    """Rows are written between two plans, from whatever schema the copy before had: the second may
     only take away what the first had to leave."""
     lake, new = Lake.of(old), replace(new, copy_numbers=is_copys)
     for change in lake.plan(old, new, is_start=True):

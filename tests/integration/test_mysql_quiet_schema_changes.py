@@ -1,4 +1,4 @@
-"""Changes of shape on tables that nobody writes afterwards, over the whole path: the statement in
+"""Schema changes on tables that nobody writes afterwards, over the whole path: the statement in
 the log is enough. And a foreign key that comes later: a table whose copy would drift does not say
 that it replicates."""
 

@@ -1,4 +1,4 @@
-"""A statement of the log changes a copy's shape by itself: no row of the table has to come behind
+"""A statement of the log changes a copy's schema by itself: no row of the table has to come behind
 it."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def decoded(blocks: Sequence[LogBlock], head: TableSchema) -> list[DecodedTable 
 
 
 def followed(copy: TableSchema, now: TableSchema, *statements: str) -> list[str]:
-    """What a copy is told to do, in order, by statements alone; the catalog has the last shape all
+    """What a copy is told to do, in order, by statements alone; the catalog has the last schema all
     the while."""
     told = []
     copy = with_numbers(copy)
@@ -99,14 +99,14 @@ def test_a_change_that_ends_with_the_same_names_is_told_by_the_statement(
     assert sorted(followed(copy, now, *statements)) == sorted(told)
 
 
-def test_what_is_no_change_of_columns_tells_no_shape() -> None:
+def test_what_is_no_change_of_columns_tells_no_schema() -> None:
     """Guards a copy's versions: an index or a comment makes none."""
     blocks = blocks_of("ALTER TABLE t ADD INDEX (k), COMMENT = 'x'", "ALTER TABLE other DROP k")
     assert decoded(blocks, AK) == []
 
 
 def test_rows_around_the_statement_keep_their_places() -> None:
-    """Guards the order: rows before it go by the old shape, it has a place of its own in the log,
+    """Guards the order: rows before it go by the old schema, it has a place of its own in the log,
     and its time is the table's lag."""
     fed, log = Fed("t"), Log()
     events = group(log, "t", 7, 1)
@@ -126,7 +126,7 @@ def test_rows_around_the_statement_keep_their_places() -> None:
     assert facts["position"][0] < at.schema.upto
 
 
-def test_a_dropped_part_of_the_key_is_no_shape() -> None:
+def test_a_dropped_part_of_the_key_is_no_schema() -> None:
     """Guards the copy of a table whose key went with its column: nothing tells its rows apart
     then."""
     pair = replace(AK, key=("id", "k"))
