@@ -37,7 +37,7 @@ class Traffic:
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)  # noqa: S311 (play data)
         self._customers = self._products = self._orders = 0
-        acts: list[tuple[Callable[[Cursor], int], int]] = [
+        actions: list[tuple[Callable[[Cursor], int], int]] = [
             (self._order, 6),
             (self._pay, 5),
             (self._ship, 8),
@@ -47,8 +47,8 @@ class Traffic:
             (self._product_changes, 2),
             (self._views, 6),
         ]
-        self._acts = [act for act, _ in acts]
-        self._weights = [weight for _, weight in acts]
+        self._actions = [act for act, _ in actions]
+        self._weights = [weight for _, weight in actions]
 
     def run(self) -> None:
         """Make changes until `stop` is set."""
@@ -85,7 +85,7 @@ class Traffic:
 
     def once(self, cursor: Cursor) -> int:
         """Run one transaction's statements without a commit. Returns the number of rows changed."""
-        return self._random.choices(self._acts, self._weights)[0](cursor)
+        return self._random.choices(self._actions, self._weights)[0](cursor)
 
     # -- the kinds of changes; each returns the number of rows changed
 

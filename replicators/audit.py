@@ -57,7 +57,7 @@ class AuditQuerySet(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """One act. `through` is the name of the token or command. `old_values` and `new_values` hold
+    """One action. `through` is the name of the token or command. `old_values` and `new_values` hold
     only what changed, with secrets masked. `pruned_before`: this row says that older rows were
     deleted, and lets the database delete them."""
 
@@ -97,7 +97,7 @@ class AuditEntry(models.Model):
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """The object of an act."""
+    """The object of an action."""
 
     kind: str
     id: str = ""
@@ -119,7 +119,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The way by which an act comes in. `who` is asked when an act is recorded, since a request
+    """The way by which an action comes in. `who` is asked when an action is recorded, since a request
     learns late who sent it."""
 
     how: str = How.PROGRAM
@@ -176,7 +176,7 @@ def record(
     secret: Collection[str] = (),
     pruned_before: datetime | None = None,
 ) -> AuditEntry:
-    """Add a row, inside the transaction of the act. Without `actor`, the actor is the user of the
+    """Add a row, inside the transaction of the action. Without `actor`, the actor is the user of the
     request, if there is one. The values named in `secret`, and those whose names look like secrets,
     are stored as the mask."""
     origin = _origin.get()
@@ -208,7 +208,7 @@ def _person(actor: Actor | Person) -> Person:
 
 
 def asked_by(act: str, thing: Thing) -> Person:
-    """Who did this act to the thing last; nobody where no row says so."""
+    """Who did this action to the thing last; nobody where no row says so."""
     found = AuditEntry.objects.filter(act=act, object_kind=thing.kind, object_id=thing.id).first()
     return Person() if found is None else Person(found.actor_id, found.actor)
 

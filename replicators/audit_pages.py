@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from replicators.audit_reading import ACTS, KINDS, Asked, act_label, entries_before
+from replicators.audit_reading import ACTIONS, KINDS, Asked, action_label, entries_before
 from replicators.pages import is_partial, render_page
 from replicators.permissions import AUDIT
 
@@ -35,7 +35,7 @@ def audit(request: HttpRequest) -> HttpResponse:
         "asked": typed,
         "is_filtered": any(asdict(asked).values()),
         "query": urlencode({name: value for name, value in typed.items() if value}),
-        "acts": [(act, act_label(act)) for act in ACTS],
+        "actions": [(act, action_label(act)) for act in ACTIONS],
         "kinds": [(kind, kind.capitalize()) for kind in KINDS],
     }
     is_more = bool(before) and is_partial(request)

@@ -14,7 +14,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from replicators.audit import AuditEntry, AuditQuerySet
 
-ACTS = (
+ACTIONS = (
     "audit_pruned", "connection_tested",
     "draft_changed", "draft_deleted", "draft_deployed", "draft_made",
     "group_changed", "group_deleted", "group_made",
@@ -32,11 +32,11 @@ ACTS = (
 KINDS = ("audit", "connection", "draft", "group", "replicator", "token", "user")
 SETTLED = timedelta(seconds=30)
 """PostgreSQL gives out keys before their transactions end, so a row may appear after one with a
-greater key. A reader by cursor waits this long; no transaction of an act lasts longer."""
+greater key. A reader by cursor waits this long; no transaction of an action lasts longer."""
 
 
-def act_label(act: str) -> str:
-    """The name of an act on pages."""
+def action_label(act: str) -> str:
+    """The name of an action on pages."""
     words = act.replace("_asked", " requested").replace("resync", "re-sync").replace("_", " ")
     return words.capitalize()
 

@@ -26,7 +26,7 @@ from runners.definition import replicator_change
 
 
 class DeployedViewSet(StoredServers, ReplicatorViewSet):
-    """Replicators: definition, state, acts."""
+    """Replicators: definition, state, actions."""
 
     @extend_schema(
         summary="Change a replicator's name, connections or options",

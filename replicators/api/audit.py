@@ -32,7 +32,7 @@ class MayAudit(BasePermission):
 
 
 class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
-    """One act. `old_values` and `new_values` hold only what changed; secrets are masked. `through`:
+    """One action. `old_values` and `new_values` hold only what changed; secrets are masked. `through`:
     the name of the token or command."""
 
     how = serializers.ChoiceField([str(h) for h in How.values])
@@ -83,7 +83,7 @@ class AuditTrail(RestView):
         summary="The audit trail, by cursor",
         description="Oldest first. Who asks again with the `after` of the answer before is told "
         "every row once. With PostgreSQL as the "
-        "program's database rows are told half a minute after their act, when no transaction can "
+        "program's database rows are told half a minute after their action, when no transaction can "
         "bring an older one any more.",
         tags=["audit"],
         operation_id="audit_list",

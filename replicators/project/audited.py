@@ -19,6 +19,6 @@ class Audited:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request as an act of its sender."""
+        """Answer the request as an action of its sender."""
         with acting(origin_of(request, address_of(request))):
             return self._get_response(request)

@@ -164,9 +164,9 @@ def mode_label(value: str) -> str:
 
 
 @register.filter
-def act_label(act: str) -> str:
-    """The words of an act of the audit trail."""
-    return audit_reading.act_label(act)
+def action_label(act: str) -> str:
+    """The words of an action of the audit trail."""
+    return audit_reading.action_label(act)
 
 
 @register.filter

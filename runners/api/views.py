@@ -35,12 +35,12 @@ from runners.tables.watermarks import watermarks_shown
 
 _TAGS = ["replicators"]
 _MISSING = {404: ErrorSerializer}
-_ACT: dict[str, Any] = {
+_ACTION: dict[str, Any] = {
     "tags": _TAGS,
     "request": None,
     "responses": {202: serializers.AcceptedSerializer, 404: ErrorSerializer, 409: ErrorSerializer},
 }
-_TABLE_ACT: dict[str, Any] = {
+_TABLE_ACTION: dict[str, Any] = {
     "tags": _TAGS,
     "request": serializers.TableNameSerializer,
     "responses": {
@@ -136,35 +136,35 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     def export(self, request: Request, pk: str) -> Response:
         return Response(replicator_export(self.get_object()))
 
-    @extend_schema(summary="Start", **_ACT)
+    @extend_schema(summary="Start", **_ACTION)
     @action(detail=True, methods=["post"])
     def start(self, request: Request, pk: str) -> Response:
-        return self._act(services.replicator_start)
+        return self._action(services.replicator_start)
 
-    @extend_schema(summary="Pause", **_ACT)
+    @extend_schema(summary="Pause", **_ACTION)
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, pk: str) -> Response:
-        return self._act(services.replicator_pause)
+        return self._action(services.replicator_pause)
 
-    @extend_schema(summary="Resume", **_ACT)
+    @extend_schema(summary="Resume", **_ACTION)
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str) -> Response:
-        return self._act(services.replicator_resume)
+        return self._action(services.replicator_resume)
 
     @extend_schema(
         summary="Retry now",
         description="For a replicator that waits for its next try, or has failed and has none: "
         "it is tried at once. 409 for any other.",
-        **_ACT,
+        **_ACTION,
     )
     @action(detail=True, methods=["post"], url_path="retry")
     def retry_now(self, request: Request, pk: str) -> Response:
-        return self._act(services.replicator_retry)
+        return self._action(services.replicator_retry)
 
-    @extend_schema(summary="Copy a table afresh, then follow it again", **_TABLE_ACT)
+    @extend_schema(summary="Copy a table afresh, then follow it again", **_TABLE_ACTION)
     @action(detail=True, methods=["post"], url_path="tables/resync")
     def resync(self, request: Request, pk: str) -> Response:
-        return self._table_act(services.table_resync)
+        return self._table_action(services.table_resync)
 
     @extend_schema(
         summary="Copy many tables afresh",
@@ -193,19 +193,19 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
         found = services.tables_resync(replicator=replicator, names=names, actor=person(request))
         return accepted(replicator, {"tables": selectors.tables_accepted(replicator, found)})
 
-    @extend_schema(summary="Try a failing table again now", **_TABLE_ACT)
+    @extend_schema(summary="Try a failing table again now", **_TABLE_ACTION)
     @action(detail=True, methods=["post"], url_path="tables/retry")
     def retry(self, request: Request, pk: str) -> Response:
-        return self._table_act(services.table_retry)
+        return self._table_action(services.table_retry)
 
     @extend_schema(
         summary="Merge a table's quarantined rows, with NULL in place of what the target can't "
         "hold",
-        **_TABLE_ACT,
+        **_TABLE_ACTION,
     )
     @action(detail=True, methods=["post"], url_path="tables/replay")
     def replay(self, request: Request, pk: str) -> Response:
-        return self._table_act(services.table_replay)
+        return self._table_action(services.table_replay)
 
     @asks(serializers.QuarantinedQuerySerializer)
     @extend_schema(
@@ -227,7 +227,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
         summary="Take a table back to a time, then apply the changes since again",
         description="Its rows are those of now at the end, and are seen all the while. 409 says "
         "which times can be reached.",
-        **{**_TABLE_ACT, "request": serializers.TableRewindSerializer},
+        **{**_TABLE_ACTION, "request": serializers.TableRewindSerializer},
     )
     @action(detail=True, methods=["post"], url_path="tables/rewind")
     def rewind(self, request: Request, pk: str) -> Response:
@@ -330,12 +330,12 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
         query = asked(serializers.MetricQuerySerializer, request)
         return Response(selectors.metrics(self.get_object(), table=_table(query), **query))
 
-    def _act(self, service: Callable[..., Any]) -> Response:
+    def _action(self, service: Callable[..., Any]) -> Response:
         replicator = self.get_object()
         service(replicator=replicator, actor=person(self.request))
         return _accepted(replicator)
 
-    def _table_act(self, service: Callable[..., Any]) -> Response:
+    def _table_action(self, service: Callable[..., Any]) -> Response:
         data = valid(serializers.TableNameSerializer, self.request.data)
         return self._on_table(service, data["schema"], data["table"])
 

@@ -81,7 +81,7 @@ def _refused(request: HttpRequest, found: Replicator, failed: str, text: str) ->
     return toasted(response, f"{failed}. {text}", "error")
 
 
-def _act(service: Callable[..., Any], done: str, failed: str) -> View:
+def _action(service: Callable[..., Any], done: str, failed: str) -> View:
     @may_edit
     @require_POST
     def view(request: HttpRequest, pk: str) -> HttpResponse:
@@ -97,7 +97,7 @@ def _act(service: Callable[..., Any], done: str, failed: str) -> View:
     return view
 
 
-def _table_act(service: Callable[..., Any], done: str, failed: str) -> View:
+def _table_action(service: Callable[..., Any], done: str, failed: str) -> View:
     @may_edit
     @require_POST
     def view(request: HttpRequest, pk: str) -> HttpResponse:
@@ -114,15 +114,15 @@ def _table_act(service: Callable[..., Any], done: str, failed: str) -> View:
     return view
 
 
-start = _act(services.replicator_start, "{name} starts.", "was not started")
-pause = _act(
+start = _action(services.replicator_start, "{name} starts.", "was not started")
+pause = _action(
     services.replicator_pause,
     "{name} pauses: it finishes what it has read, then stops.",
     "was not paused",
 )
-resume = _act(services.replicator_resume, "{name} resumes.", "was not resumed")
-retry = _act(services.replicator_retry, "{name} is tried again now.", "was not retried")
-new_table_ignore = _table_act(
+resume = _action(services.replicator_resume, "{name} resumes.", "was not resumed")
+retry = _action(services.replicator_retry, "{name} is tried again now.", "was not retried")
+new_table_ignore = _table_action(
     discovery.new_table_ignore, "{table} is not asked about again.", "was not ignored"
 )
 
@@ -138,7 +138,7 @@ def _table_asks(request: HttpRequest, found: Replicator, name: str) -> HttpRespo
     return render_page(request, f"runners/{name}.html", f"runners/partials/_{name}.html", context)
 
 
-_resync = _table_act(services.table_resync, "{table} will be copied afresh.", "was not re-synced")
+_resync = _table_action(services.table_resync, "{table} will be copied afresh.", "was not re-synced")
 
 
 @may_edit
@@ -210,8 +210,8 @@ def table_rewind(request: HttpRequest, pk: str) -> HttpResponse:
     )
 
 
-table_retry = _table_act(services.table_retry, "{table} is tried again now.", "was not retried")
-table_replay = _table_act(
+table_retry = _table_action(services.table_retry, "{table} is tried again now.", "was not retried")
+table_replay = _table_action(
     services.table_replay, "The quarantined rows of {table} will be replayed.", "was not replayed"
 )
 

@@ -68,7 +68,7 @@
     const panel = event.detail.elt;
     return Boolean(panel && panel.hasAttribute && panel.hasAttribute("data-poll"));
   }
-  // An act's answer reaches the page through the form that sent it: while one is under way no poll may replace that form.
+  // An action's answer reaches the page through the form that sent it: while one is under way no poll may replace that form.
   let acting = 0;
   document.addEventListener("htmx:beforeSend", (event) => {
     if (isPoll(event)) return;

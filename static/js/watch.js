@@ -24,7 +24,7 @@
     if (log) log.scrollTop = log.scrollHeight;
   });
 
-  // --- a request that failed says so in the page too, until an act succeeds ---
+  // --- a request that failed says so in the page too, until an action succeeds ---
   function tell(event, failed, text) {
     const asking = event.detail.elt;
     if (asking && asking.hasAttribute("data-poll")) return;
@@ -54,7 +54,7 @@
     tell(event, "The server does not answer", "Check that it runs, then try again.");
   });
 
-  // --- an act from a dialog or a menu closes it when it is done, or refused (the page says so) ---
+  // --- an action from a dialog or a menu closes it when it is done, or refused (the page says so) ---
   document.addEventListener("htmx:afterRequest", (event) => {
     const form = event.detail.elt;
     if (!form.matches || !form.matches("form[data-done-closes]")) return;

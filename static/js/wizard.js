@@ -30,7 +30,7 @@
   // What takes seconds answers with the form as it was sent: what is typed or pressed meanwhile would be lost, so nothing can be.
   let waiting = null;
   function hold(form, isHeld) {
-    for (const part of form.querySelectorAll(".card-pad, .report-table, .with-act, [value=accept-all]")) part.inert = isHeld;
+    for (const part of form.querySelectorAll(".card-pad, .report-table, .with-action, [value=accept-all]")) part.inert = isHeld;
   }
   function wait(form, button) {
     const label = button.querySelector("span");

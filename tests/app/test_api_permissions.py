@@ -156,7 +156,7 @@ def test_rest_refuses_a_query_parameter_that_it_does_not_know(
 
 
 @pytest.mark.parametrize("act", ["start", "pause", "resume", "retry", "tables/retry"])
-def test_acts_are_not_done_by_get(act: str, replicator: Replicator, editor: Any) -> None:
+def test_actions_are_not_done_by_get(act: str, replicator: Replicator, editor: Any) -> None:
     client = _signed_in(editor)
     assert client.get(f"/replicators/{replicator.pk}/{act}/").status_code == 405
     assert client.get(f"/api/v1/replicators/{replicator.pk}/{act}/").status_code == 405

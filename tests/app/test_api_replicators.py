@@ -1,4 +1,4 @@
-"""REST on replicators: states, acts, logs, and the one form of errors."""
+"""REST on replicators: states, actions, logs, and the one form of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acts that can't be taken back are asked about first, with figures; a table that fails is offered
+"""Actions that can't be taken back are asked about first, with figures; a table that fails is offered
 what helps."""
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def test_the_last_table_that_is_gone_leads_to_the_delete(
 
 
 def test_a_refusal_says_what_was_not_done(browser: Client, copied: Replicator) -> None:
-    """Guards `acts._refused`: "That did not work" left open what."""
+    """Guards `actions._refused`: "That did not work" left open what."""
     url = copied.get_absolute_url()
     refused = browser.post(f"{url}retry/", headers=htmx(url))
     assert refused.status_code == 409

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from replicators.audit import AuditEntry, Thing, record
-from replicators.audit_reading import ACTS, Asked, entries, entries_after
+from replicators.audit_reading import ACTIONS, Asked, entries, entries_after
 from tests.app.factories import make_user
 
 pytestmark = pytest.mark.django_db
@@ -118,7 +118,7 @@ def test_postgresql_is_read_only_as_far_as_no_older_row_can_come(monkeypatch: An
 
 
 def test_every_act_can_be_chosen() -> None:
-    """Guards `ACTS`: an act that the page's list does not have can't be looked for there."""
+    """Guards `ACTIONS`: an action that the page's list does not have can't be looked for there."""
     import re
 
     root = Path(__file__).resolve().parents[2]
@@ -130,7 +130,7 @@ def test_every_act_can_be_chosen() -> None:
                 re.findall(r"""\b(?:_?record|changes_record|act_add)\(\s*"(\w+)\"""", text)
             )
     assert found
-    assert found - set(ACTS) == set()
+    assert found - set(ACTIONS) == set()
 
 
 class TestFile:

@@ -69,7 +69,7 @@ NEW = {"schema": "shop", "table": "places"}
 
 
 @pytest.mark.parametrize("role", ["source", "target"])
-def test_acts_that_need_a_connector_that_is_gone_are_refused_in_words(
+def test_actions_that_need_a_connector_that_is_gone_are_refused_in_words(
     browser: Client, replicator: Replicator, role: str
 ) -> None:
     """Guards the pages of a table: adding, choosing and rewinding ask a plugin that nobody has, and
@@ -88,7 +88,7 @@ def test_acts_that_need_a_connector_that_is_gone_are_refused_in_words(
             assert browser.get(f"{one}rewind/{query}", headers=headers).status_code == 409
 
 
-def test_acts_that_need_secrets_of_a_lost_key_are_refused_in_words(
+def test_actions_that_need_secrets_of_a_lost_key_are_refused_in_words(
     browser: Client, replicator: Replicator, settings: Any
 ) -> None:
     """Guards the same where the passwords can't be read any more."""

@@ -1,4 +1,4 @@
-"""One replicator's head and overview, and the acts, as a browser and as HTMX ask for them."""
+"""One replicator's head and overview, and the actions, as a browser and as HTMX ask for them."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_an_act_that_does_not_fit_is_a_409_with_a_message_in_place_and_a_toast(
     assert missing.status_code == 404
 
 
-def test_a_viewer_sees_no_acts(client: Client, viewer: Any, replicator: Replicator) -> None:
+def test_a_viewer_sees_no_actions(client: Client, viewer: Any, replicator: Replicator) -> None:
     client.force_login(viewer)
     url = replicator.get_absolute_url()
     for address in ("/", url, f"{url}tables/"):

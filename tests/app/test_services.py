@@ -1,4 +1,4 @@
-"""Replicators, tokens and acts on them."""
+"""Replicators, tokens and actions on them."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_resume_forgets_failures(replicator: Replicator) -> None:
     assert (progress.failures, progress.is_given_up, progress.error_code) == (0, False, "")
 
 
-def test_a_replicator_that_is_being_deleted_takes_no_acts(replicator: Replicator) -> None:
+def test_a_replicator_that_is_being_deleted_takes_no_actions(replicator: Replicator) -> None:
     """Guards `services._locked`: started again during its removal, a run would write to a slot and
     tables that are being dropped."""
     replicator_delete(replicator=replicator, actor=None, keep_target=True)

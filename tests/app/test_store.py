@@ -60,7 +60,7 @@ SCHEMA = TableSchema(
 
 
 MINE: dict[str, Any] = {"schema": "shop", "name": "orders", "actor": None}
-ACTS: dict[str, Callable[[Replicator], object]] = {
+ACTIONS: dict[str, Callable[[Replicator], object]] = {
     "resync": lambda r: table_resync(replicator=r, **MINE),
     "rewind": lambda r: table_rewind(replicator=r, at=timezone.now(), **MINE),
     "remove": lambda r: table_remove(replicator=r, **MINE),
@@ -443,7 +443,7 @@ class TestDjangoOnly:
         assert store.desire() is Desire.STOP
 
     def test_a_pause_and_a_resync_are_seen(self, run: Run) -> None:
-        """Guards `desire` and `tables`: acts of people reach a run only through these."""
+        """Guards `desire` and `tables`: actions of people reach a run only through these."""
         store = DjangoStore(run.pk, run.lease, tables_seconds=0)
         table_resync(replicator=run.replicator, schema="shop", name="orders", actor=None)
         assert [t.id for t in store.tables() if t.is_resync_asked] == [ORDERS]
@@ -515,11 +515,11 @@ class TestDjangoOnly:
         assert (read[0] is customers, read[1].merged_sequence) == (True, 5)
         assert orders.merged_sequence == 0
 
-    @pytest.mark.parametrize("act", ACTS)
+    @pytest.mark.parametrize("act", ACTIONS)
     def test_what_people_ask_of_tables_is_seen_by_a_run_that_keeps_them_in_mind(
         self, run: Run, act: str, keeps_versions: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Guards `Replicator.tables_version`: an act that does not make it grow would not reach the
+        """Guards `Replicator.tables_version`: an action that does not make it grow would not reach the
         run for a minute."""
         monkeypatch.setattr("runners.tables.rewinding._reach_seconds", lambda *_: 1800.0)
         monkeypatch.setattr("runners.services.can_rewind", lambda _: True)
@@ -531,7 +531,7 @@ class TestDjangoOnly:
         QuarantinedRow.objects.create(table=mine.get(), generation=0, sequence=0, key="", image=b"")
         store._tables.forget()
         before = store.tables()
-        ACTS[act](run.replicator)
+        ACTIONS[act](run.replicator)
         assert store.tables() != before
 
     def test_a_choice_that_is_made_while_the_run_writes_is_seen_whole(self, run: Run) -> None:

@@ -61,7 +61,7 @@ def test_a_table_is_added_with_its_row_and_an_event(replicator: Replicator, edit
 
 
 def test_a_removed_table_is_hidden_at_once_and_the_last_one_stays(replicator: Replicator) -> None:
-    """Guards `services.table_remove`: a removed table takes no more acts though its row is still
+    """Guards `services.table_remove`: a removed table takes no more actions though its row is still
     there; without any table a run has nothing to follow."""
     table_remove(replicator=replicator, schema="shop", name="orders", actor=None)
     assert _names(replicator) == ["customers"]
@@ -159,8 +159,8 @@ def test_rest_adds_and_removes(api: Client, replicator: Replicator) -> None:
     assert _names(replicator) == ["orders", "customers"]
 
 
-def test_the_pages_acts_answer_with_the_reason(api: Client, replicator: Replicator) -> None:
-    """Guards the page's acts: a refusal says why, and the box for dropping the target reaches
+def test_the_pages_actions_answer_with_the_reason(api: Client, replicator: Replicator) -> None:
+    """Guards the page's actions: a refusal says why, and the box for dropping the target reaches
     `table_remove`."""
     page = f"/replicators/{replicator.pk}/tables/"
     refused = api.post(f"{page}add/", {"schema": "shop", "table": "nope"})

@@ -115,7 +115,7 @@ def test_a_stale_tab_decides_nothing(browser: Client, draft: Draft) -> None:
 
 
 @pytest.mark.parametrize("act", ["accept:{", "accept:[1]", "exclude:[]", 'drop:["a"]', "nothing"])
-def test_odd_acts_change_nothing(act: str, browser: Client, draft: Draft) -> None:
+def test_odd_actions_change_nothing(act: str, browser: Client, draft: Draft) -> None:
     assert press(browser, draft, "assessment", act).status_code == 200
     draft.refresh_from_db()
     assert (draft.accepted, len(draft.tables)) == ([], 4)

@@ -40,7 +40,7 @@ def test_a_replicator_is_made_watched_and_deleted(
     expect(row.locator("[data-state]")).to_have_attribute("data-state", "waiting")
     _watch_states(page, web)
     watched.assert_accessible()
-    _act(page, web)
+    _action(page, web)
     _add_table(watched)
 
     page.get_by_role("link", name="Logs", exact=True).click()
@@ -134,8 +134,8 @@ SELECT id, datetime('now', '-{seconds} seconds'), 10, {rows}, 0, 0, 0, 0 FROM ru
 """
 
 
-def _act(page: Page, web: Web) -> None:
-    # An act that takes longer than the next refresh: its answer still reaches the page.
+def _action(page: Page, web: Web) -> None:
+    # An action that takes longer than the next refresh: its answer still reaches the page.
     held: list[Any] = []
     page.route("**/retry/", lambda route: held.append(route))
     with page.expect_response(lambda r: "version=" in r.url and r.status == 200):

@@ -166,7 +166,7 @@ def test_a_failing_table_says_what_to_do_and_a_resync_heals_it(watch: Any, live:
     )
 
 
-def test_the_list_and_acts_work_by_keyboard(watch: Any, live: Live) -> None:
+def test_the_list_and_actions_work_by_keyboard(watch: Any, live: Live) -> None:
     page: Page = watch().page
     page.goto(live.url)
     menu = page.get_by_label(f"Actions on {NAME}")

@@ -57,7 +57,7 @@ def one_round(database: SqlDatabase, number: int, cases: Sequence[MysqlCase]) ->
         for case in cases:
             for transaction in case.work:
                 run(connection, [case.filled(s, number) for s in transaction])
-        for name, act in _ACTS.items():
+        for name, act in _ACTIONS.items():
             if name in names:
                 act(database, connection, number)
         run(connection, [f"UPDATE shop.{NOT_CHOSEN} SET id = 0 WHERE false"])
@@ -155,7 +155,7 @@ def _interleaved(database: SqlDatabase, connection: Connection, number: int) -> 
         run(long, [f"DELETE FROM shop.x_long WHERE id = {30 + number}"])
 
 
-_ACTS = {
+_ACTIONS = {
     "x_saved": _savepoints,
     "x_loaded": _loaded,
     "x_tiny": _tiny,

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 # Those whose code leans on locks, constraints, conflicts, JSON and aggregates.
 MODULES = ("store", "supervisor", "services", "tables_chosen", "removal", "logs", "drafts",
-           "api_replicators", "pages_replicators", "audit", "audit_read", "audited_acts",
+           "api_replicators", "pages_replicators", "audit", "audit_read", "audited_actions",
            "tokens")  # fmt: skip
 
 

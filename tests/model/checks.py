@@ -16,7 +16,7 @@ from django.utils import timezone
 from runners.models import ChangeFile, Segment, Table, Watermark
 from runners.models import Event as Happened
 from tests.harness import World
-from tests.model.acts import Acts
+from tests.model.actions import Actions
 from tests.model.history import failures, file_events, numbered_events
 from tests.model.past import (
     Past,
@@ -57,12 +57,12 @@ class Checks:
     """`largest_settle`: the longest that a check had to wait until everything was merged, in
     seconds."""
 
-    def __init__(self, world: World, source: Source, acts: Acts, counts: Counter[str]) -> None:
+    def __init__(self, world: World, source: Source, actions: Actions, counts: Counter[str]) -> None:
         self.world = world
         self.source = source
-        self.acts = acts
+        self.actions = actions
         self.counts = counts
-        self.pasts: dict[str, Past] = {t: Past() for t in MODES if t in acts.tables}
+        self.pasts: dict[str, Past] = {t: Past() for t in MODES if t in actions.tables}
         self.largest_settle = 0.0
         self.captured = self.doubled = 0
         self._looked_at = 0
@@ -72,7 +72,7 @@ class Checks:
         self._copies: Counter[str] = Counter()
         for name in self.pasts:
             self._learn(name)
-            acts.bases[name].asked = self.pasts[name].number
+            actions.bases[name].asked = self.pasts[name].number
 
     # --- until nothing can arrive any more -----------------------------------------------------------------------  # noqa: E501
     def settle(self) -> None:
@@ -81,12 +81,12 @@ class Checks:
 
         def is_done() -> bool:
             states = self.world.states()
-            for name in [t for t in self.acts.tables if states[t] != "replicating"]:
+            for name in [t for t in self.actions.tables if states[t] != "replicating"]:
                 self._ask_again(name, states[name])
                 return False
-            return self.world.is_merged(mark, self.acts.tables)
+            return self.world.is_merged(mark, self.actions.tables)
 
-        self.acts.keeper.until(is_done, f"settled past {mark}", SETTLE_SECONDS)
+        self.actions.keeper.until(is_done, f"settled past {mark}", SETTLE_SECONDS)
         self.largest_settle = max(self.largest_settle, time.monotonic() - begun)
 
     def _ask_again(self, name: str, state: str) -> None:
@@ -96,7 +96,7 @@ class Checks:
         code = state.partition(" ")[2]
         if name in self.pasts and code == "source:schema-changed":
             if not Table.objects.get(replicator=self.world.replicator, name=name).is_resync_asked:
-                self.acts.copy_again(name)
+                self.actions.copy_again(name)
                 self.counts[f"asked for again after {code}"] += 1
             return
         if not name.startswith(CHANGING) or code not in FOR_A_PERSON:
@@ -109,13 +109,13 @@ class Checks:
     # --- equality ------------------------------------------------------------------------------------------------  # noqa: E501
     def verify(self) -> None:
         """Everything, once settled. `Wrong` where something differs."""
-        for name in self.acts.tables:
+        for name in self.actions.tables:
             told = self._table(name)
-            if told and name in self.acts.pending:
+            if told and name in self.actions.pending:
                 told = self._in_time(name)
             if told:
                 raise Wrong("\n".join([f"{name}:", *told]))
-        self.acts.pending.clear()
+        self.actions.pending.clear()
         for name, key in STREAMED:
             if wrong := self._stream_failures(name, key):
                 raise Wrong("\n".join([f"change files of {name}:", *wrong]))
@@ -132,7 +132,7 @@ class Checks:
             return not told
 
         try:
-            self.acts.keeper.until(is_same, f"{name} is what was asked for", PENDING_SECONDS)
+            self.actions.keeper.until(is_same, f"{name} is what was asked for", PENDING_SECONDS)
         except AssertionError as err:
             return [*told, str(err)[:2000]] if told else [str(err)]
         return []
@@ -143,7 +143,7 @@ class Checks:
         mode = MODES.get(name, "")
         if name in self.pasts:
             return self._kept(name, mode, columns, found)
-        source = self.source.table(name, self.acts.conditions.get(name, ""))
+        source = self.source.table(name, self.actions.conditions.get(name, ""))
         ours, theirs, told = table_differences(source, columns, found)
         wrong = multiset_failures(found) if "_row_hash" in columns else []
         if (
@@ -158,7 +158,7 @@ class Checks:
         self, name: str, mode: str, columns: tuple[str, ...], rows: list[dict[str, Any]]
     ) -> list[str]:
         self._learn(name)
-        past, base = self.pasts[name], self.acts.bases[name]
+        past, base = self.pasts[name], self.actions.bases[name]
         source = self.source.table(name)
         if mode == "append":
             now = {r["id"]: r for r in source.rows()}

@@ -34,8 +34,8 @@ class FurtherWrites:
     def keep(self) -> None:
         """One to four changes of one table in a transaction: rows change, move, go, come back."""
         table = self._random.choice(tuple(MODES))
-        acts = self._random.choices(range(7), k=self._random.randint(1, 4))
-        self._sql(*(s for act in acts for s in self._change(table, act)))
+        actions = self._random.choices(range(7), k=self._random.randint(1, 4))
+        self._sql(*(s for act in actions for s in self._change(table, act)))
 
     def _change(self, table: str, act: int) -> list[str]:
         one, two, new = self._id(), self._id(), self._new()
@@ -113,7 +113,7 @@ class FurtherWrites:
         one, two, n = self._id(200), self._id(200), self._random.randrange(100)
         update = f"UPDATE picked SET {{}}, version = {self._version} WHERE id = {{}}"
         moved = [f"DELETE FROM picked WHERE id = {two}", update.format(f"id = {two}", one)]
-        acts = (
+        actions = (
             [update.format(f"n = {n}", one)],
             [update.format(f"n = {n}", one), update.format(f"n = {100 - n}", one)],
             [update.format("big = concat(big, 'x')", f"{one} AND length(big) < 5000")],
@@ -126,7 +126,7 @@ class FurtherWrites:
             [f"DELETE FROM picked WHERE id = {two}"],
             [update.format("n = NULL", one)],
         )
-        self._sql(*self._random.choice(acts))
+        self._sql(*self._random.choice(actions))
 
     def unsupported_value(self) -> None:
         """A value that the target can't hold, a change of such a row, and one that fits again."""
@@ -141,7 +141,7 @@ class FurtherWrites:
             f"INSERT INTO odd SELECT {{0}}, {self._version}, '{{1}}', '{{2}}' WHERE NOT "
             f"EXISTS (SELECT 1 FROM odd WHERE id = {{0}})"
         )  # noqa: S608
-        acts = (
+        actions = (
             [update.format(f"at = '{value}'", f"id = {one}")],
             [update.format("v = concat(v, '+')", f"id IN ({one}, {odd}) AND length(v) < 90")],
             [update.format("at = '2026-02-01'", f"id = {odd}")],
@@ -149,7 +149,7 @@ class FurtherWrites:
             [f"DELETE FROM odd WHERE id = {two}", insert.format(two, value, "new")],
             [insert.format(one, "2026-03-01", "back")],
         )
-        self._sql(*self._random.choice(acts))
+        self._sql(*self._random.choice(actions))
 
     def mend(self) -> None:
         """Every value fits again."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from runners.models import Event
 from tests.harness import World
-from tests.model.acts import FAULTS, Acts
+from tests.model.actions import FAULTS, Actions
 from tests.model.checks import Checks
 from tests.model.figures import Figures, LagSampler
 from tests.model.further import FurtherWrites
@@ -46,9 +46,9 @@ class Machine:
         self.further = FurtherWrites(self.source, rng)
         self.alterations = self.source.alterations(self.source, rng)
         names = tuple(self.tables)
-        self.acts = Acts(self.world, self.source, self.writes, rng, self.counts, names)
-        self.acts.bases |= {t: Base() for t in MODES if t in names}
-        self.checks = Checks(self.world, self.source, self.acts, self.counts)
+        self.actions = Actions(self.world, self.source, self.writes, rng, self.counts, names)
+        self.actions.bases |= {t: Base() for t in MODES if t in names}
+        self.checks = Checks(self.world, self.source, self.actions, self.counts)
         self.weights = self._common() | self._further()
 
     # --- steps of more than one part -----------------------------------------------------------------------------  # noqa: E501
@@ -62,7 +62,7 @@ class Machine:
         """A table has another name for a moment, or until it was seen; it is followed there."""
         self.alterations.call_else()
         if self.random.choice((True, False)):
-            self.acts.keeper.until(self._is_seen_else, "altered is followed")
+            self.actions.keeper.until(self._is_seen_else, "altered is followed")
         self.alterations.call_again()
 
     def _is_seen_else(self) -> bool:
@@ -74,13 +74,13 @@ class Machine:
         """The schema of a table changes, in one of the ways."""
         ways = self.alterations.ways() | {self.call_else: 2}
         (way,) = self.random.choices(list(ways), list(ways.values()))
-        self.acts.pending.add("altered")
+        self.actions.pending.add("altered")
         self.told[-1] += f" {way.__name__}"
         self.counts[f"schema: {way.__name__}"] += 1
         way()
 
     def _common(self) -> Weights:
-        w, a = self.writes, self.acts
+        w, a = self.writes, self.actions
         return {
             w.transfer: 100, w.swap: 40, w.chain: 40, w.toast: 60, w.rename: 30, w.come_and_go: 50,
             w.rollback: 25, w.burst: 12, w.clear: 3, w.truncate: 10, w.add_column: 10,
@@ -91,7 +91,7 @@ class Machine:
         }  # fmt: skip
 
     def _further(self) -> Weights:
-        f, a = self.further, self.acts
+        f, a = self.further, self.actions
         return {
             f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50,
             f.pick: 50, f.unsupported_value: 30,
@@ -112,9 +112,9 @@ class Machine:
                         break
                     self._step(number)
                     figures.steps += 1
-                self.acts.keeper.disarm()
+                self.actions.keeper.disarm()
                 self.check()
-                self.acts.keeper.stop()
+                self.actions.keeper.stop()
             except BaseException as err:
                 figures.failure = f"{type(err).__name__}: {str(err)[:1500]}"
                 raise AssertionError(self._report(err)) from err
@@ -130,7 +130,7 @@ class Machine:
         self.counts[act.__name__] += 1
         begun = time.monotonic()
         act()
-        self.acts.keeper.tend()
+        self.actions.keeper.tend()
         self.spent[act.__name__] += time.monotonic() - begun
 
     def _fill(self, figures: Figures, samples: Sequence[float]) -> None:

@@ -66,12 +66,12 @@ class Ledger:
             self.transaction(table, *(("insert", n) for n in range(500, 508)))
             self.transaction(table, ("update", 500), ("delete", 501))
 
-    def transaction(self, table: str, *acts: tuple[Any, ...]) -> None:
-        """These acts in one transaction of the source, then in the ledger."""
+    def transaction(self, table: str, *actions: tuple[Any, ...]) -> None:
+        """These actions in one transaction of the source, then in the ledger."""
         rows = self.rows[table]
         touched: dict[int, None] = {}
         with self._database.connect() as connection, connection.transaction():
-            for act in acts:
+            for act in actions:
                 for text, values in self._statements(table, act):
                     connection.execute(text.encode(), values)
                 touched |= dict.fromkeys(self._apply(table, act))

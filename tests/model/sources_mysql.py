@@ -40,7 +40,7 @@ class MysqlSource:
         self.database: Any = world.database
         self.kind: str = self.database.server.flavour
         self._history = tables.history_of(self.database)
-        self._acts = itertools.count(1)
+        self._actions = itertools.count(1)
 
     @classmethod
     def prepare(cls, database: SqlDatabase) -> None:
@@ -69,13 +69,13 @@ class MysqlSource:
             self.database.connect(autocommit=False, charset="utf8mb4") as connection,
             connection.cursor() as cursor,
         ):
-            for statement in (f"SET {word} = 100000", SQL_MODE, self._act(), *statements):
+            for statement in (f"SET {word} = 100000", SQL_MODE, self._action(), *statements):
                 for part in self._with_notes(statement):
                     cursor.execute(part)
             connection.commit() if commits else connection.rollback()
 
-    def _act(self) -> str:
-        return f"SET @act = {next(self._acts)}"
+    def _action(self) -> str:
+        return f"SET @act = {next(self._actions)}"
 
     def _with_notes(self, statement: str) -> Iterable[str]:
         """The statement with what is noted beside it, where no trigger does; one that ends a
@@ -85,12 +85,12 @@ class MysqlSource:
             yield statement
             return
         if words[0] == "TRUNCATE":
-            yield from (self._act(), *tables.emptied(self._history, words[1]))
+            yield from (self._action(), *tables.emptied(self._history, words[1]))
         yield statement
         if words[0] == "ALTER" and words[2] in MODES:
             columns = tuple(tables.columns_of(self.database, words[2]))
             yield from tables.whole_rows(self._history, words[2], columns)
-        yield self._act()
+        yield self._action()
 
     def series(self, first: int, last: int) -> str:
         return tables.numbers(first, last)

@@ -84,5 +84,5 @@ def test_the_images_that_triggers_keep_are_those_of_the_log(
         assert told(name, found[name]) == []
         assert f"{column} after" in "".join(told(name, spoiled(found[name], column, value)))
     assert any(e.after is not None and "big" not in e.after for _, e in file_events([path], "id"))
-    acts = [transaction for _, transaction, *_ in source.events(0)]
-    assert acts == sorted(acts) and len(set(acts)) < len(acts) / 2
+    actions = [transaction for _, transaction, *_ in source.events(0)]
+    assert actions == sorted(actions) and len(set(actions)) < len(actions) / 2

@@ -179,15 +179,15 @@ def walked(source: Source, times: int) -> None:
     rng = random.Random(5)
     alterations = source.alterations(source, rng)
     parts = (Writes(source, rng), FurtherWrites(source, rng))
-    acts = [
+    actions = [
         getattr(part, name)
         for part in parts
         for name in dir(part)
         if not name.startswith("_") and callable(getattr(part, name))
     ]
-    acts = [*acts, alterations.write, *alterations.ways()] * times
-    rng.shuffle(acts)
-    for act in acts:
+    actions = [*actions, alterations.write, *alterations.ways()] * times
+    rng.shuffle(actions)
+    for act in actions:
         act()
     alterations.call_else()
     alterations.call_again()

@@ -44,15 +44,15 @@ class Source:
 
     def __init__(self, *schemas: TableSchema) -> None:
         self.schemas = list(schemas)
-        self.acts: list[str] = []
+        self.actions: list[str] = []
         self.sessions = [Session(0)]
 
     def publish(self) -> Sequence[TableSchema]:
-        self.acts.append("publish")
+        self.actions.append("publish")
         return list(self.schemas)
 
     def open(self, wait: SnapshotWait) -> Any:
-        self.acts.append("open")
+        self.actions.append("open")
         wait(0.0, [])
         self.sessions.append(Session(len(self.sessions)))
         return self.sessions[-1]
@@ -90,7 +90,7 @@ def test_a_table_that_came_after_the_view_gets_one_that_begins_after_it_was_publ
     snapshots, first = make(source, [SCHEMA])
     assert point(snapshots, SCHEMA.id) == 0
     assert point(snapshots, OTHER.id) == 1
-    assert source.acts == ["publish", "open"]
+    assert source.actions == ["publish", "open"]
     assert not first.is_open
 
 
@@ -113,7 +113,7 @@ def test_a_schema_that_changed_while_the_snapshot_was_opened_is_not_the_snapshot
     other, view = snapshots.snapshot(OTHER.id), snapshots.snapshot(SCHEMA.id)
     assert view is not None and view.schema.column("late") == added
     assert other is not None and (other.position, view.position) == (1, 2)
-    assert source.acts == ["publish", "open"] * 2
+    assert source.actions == ["publish", "open"] * 2
 
 
 def test_a_schema_that_changes_all_the_time_is_told_in_the_end() -> None:

@@ -81,7 +81,7 @@ CHANGES = [Change(11 + i, Op.UPDATE, i % 5, f"v{i}", at=i * 2) for i in range(12
 def story(folder: Path) -> list[Callable[[], None]]:
     """The calls of a run, each with a sink of its own as after a crash; a call that was cut off
     comes again, since it was not recorded."""
-    acts: list[Callable[[FilesSink], None]] = [
+    actions: list[Callable[[FilesSink], None]] = [
         lambda s: s.begin(TABLE, SCHEMA),
         lambda s: s.deliver(TABLE, snapshot([(1, "a"), (2, "b")], SCHEMA, 1, 10)),
         lambda s: s.deliver(TABLE, snapshot([(3, "c")], SCHEMA, 2, 10)),
@@ -90,14 +90,14 @@ def story(folder: Path) -> list[Callable[[], None]]:
         lambda s: s.deliver(TABLE, batch(CHANGES[70:], SCHEMA, 80, 3, resolved=125)),
         lambda s: s.resolved(TABLE, resolved(130, 100_000)),
     ]
-    return [lambda act=act: act(sink_in(folder)) for act in acts]  # type: ignore[misc]
+    return [lambda act=act: act(sink_in(folder)) for act in actions]  # type: ignore[misc]
 
 
 def test_a_kill_at_any_write_and_removal_leaves_exactly_the_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards the order of writes: files, note, manifests, `_resolved.json`, notes gone. The process
-    is killed before and after each act on the disk, once for each; whoever loads closed buckets has
+    is killed before and after each action on the disk, once for each; whoever loads closed buckets has
     every change once, and never sees a bucket change."""
     real = {name: getattr(files, name) for name in ("publish", "remove", "remove_folder")}
     count, limit = 0, 0

@@ -1,4 +1,4 @@
-"""Acts that would do something else than the person saw: stale pages, missing fields, names that
+"""Actions that would do something else than the person saw: stale pages, missing fields, names that
 are almost the same."""
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def last(act: str) -> AuditEntry:
     return found
 
 
-def acts() -> list[str]:
+def actions() -> list[str]:
     return list(AuditEntry.objects.order_by("id").values_list("act", flat=True))
 
 
@@ -70,7 +70,7 @@ def test_a_draft_leaves_its_way_to_a_replicator(api: Client, editor: Any) -> Non
     }
     assert api.patch(url, {"version": 2, "name": "shop to lakehouse"}, JSON).status_code == 200
     assert api.post(f"{url}deploy/").status_code == 201
-    assert acts() == [
+    assert actions() == [
         "draft_made", "draft_changed", "replicator_made", "draft_deployed", "replicator_started",
     ]  # fmt: skip
     assert SECRET not in str(list(AuditEntry.objects.values_list("old_values", "new_values")))

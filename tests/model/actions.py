@@ -28,7 +28,7 @@ UP_OF_TEN = 7
 while it starts."""
 
 
-class Acts:
+class Actions:
     """`tables`: those that are followed now; `bases`: when each copy was asked for, by table that
     keeps the past; `pending`: tables whose copies may take a while to be what was asked for, though
     nothing of the log is unmerged."""
