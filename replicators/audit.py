@@ -119,8 +119,8 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The way by which an action comes in. `who` is asked when an action is recorded, since a request
-    learns late who sent it."""
+    """The way by which an action comes in. `who` is asked when an action is recorded, since a
+    request learns late who sent it."""
 
     how: str = How.PROGRAM
     through: Callable[[], str] = str
@@ -176,9 +176,9 @@ def record(
     secret: Collection[str] = (),
     pruned_before: datetime | None = None,
 ) -> AuditEntry:
-    """Add a row, inside the transaction of the action. Without `actor`, the actor is the user of the
-    request, if there is one. The values named in `secret`, and those whose names look like secrets,
-    are stored as the mask."""
+    """Add a row, inside the transaction of the action. Without `actor`, the actor is the user of
+    the request, if there is one. The values named in `secret`, and those whose names look like
+    secrets, are stored as the mask."""
     origin = _origin.get()
     who = _person(actor or origin.who())
     through = _text(origin.through())[:100]

@@ -351,7 +351,7 @@ def metrics(
     if table is not None:
         found = found.filter(table__schema_name=table.schema, table__name=table.name)
     if found[: METRICS_MOST + 1].count() > METRICS_MOST:
-        text = f"covers more than {METRICS_MOST} figures: name a table, or ask for less time"
+        text = f"covers more than {METRICS_MOST} metrics: name a table, or ask for less time"
         raise InvalidConfig({"seconds": text})
     return [
         {

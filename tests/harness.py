@@ -322,7 +322,7 @@ class World:
         return {r.name: f"{r.state} {r.error_code}".strip() for r in rows}
 
     def facts(self) -> dict[str, Any]:
-        """The last figures of the source's log and of ours."""
+        """The last metrics of the source's log and of ours."""
         found = Progress.objects.filter(replicator=self.replicator).first()
         return dict(found.facts) if found else {}
 

@@ -32,8 +32,8 @@ class MayAudit(BasePermission):
 
 
 class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
-    """One action. `old_values` and `new_values` hold only what changed; secrets are masked. `through`:
-    the name of the token or command."""
+    """One action. `old_values` and `new_values` hold only what changed; secrets are masked.
+    `through`: the name of the token or command."""
 
     how = serializers.ChoiceField([str(h) for h in How.values])
     old_values = serializers.DictField()
@@ -81,10 +81,9 @@ class AuditTrail(RestView):
     @asks(AuditQuerySerializer)
     @extend_schema(
         summary="The audit trail, by cursor",
-        description="Oldest first. Who asks again with the `after` of the answer before is told "
-        "every row once. With PostgreSQL as the "
-        "program's database rows are told half a minute after their action, when no transaction can "
-        "bring an older one any more.",
+        description="Oldest first. Who asks again with the `after` of the last answer gets every "
+        "row once. With PostgreSQL as the program's database a row appears half a minute after its "
+        "action, when no transaction can bring an older one any more.",
         tags=["audit"],
         operation_id="audit_list",
         responses={200: AuditSerializer, 400: ErrorSerializer, 403: ErrorSerializer},

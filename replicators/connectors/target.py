@@ -384,7 +384,7 @@ class Maintained(Protocol):
     """A `MergeTarget` whose files have to be tidied up now and then."""
 
     def maintain(self, table: TargetTable, keep_seconds: float = 0.0) -> dict[str, Any]:
-        """Compact and expire, and keep the token readable. It returns figures of what was done. Of
+        """Compact and expire, and keep the token readable. It returns counts of what was done. Of
         the versions older than the history, some stay where the plugin's `apart_seconds` says so:
         enough for a rewind to any time within `keep_seconds`."""
         ...

@@ -34,12 +34,12 @@ def _fact(name: str) -> Callable[[ReplicatorView], float | None]:
     return lambda view: view.facts.get(name)
 
 
-_FIGURES: tuple[tuple[str, Kind, str, Callable[[ReplicatorView], float | None]], ...] = (
+_METRICS: tuple[tuple[str, Kind, str, Callable[[ReplicatorView], float | None]], ...] = (
     ("lag_seconds", GaugeMetricFamily, "Lag of the worst table.", lambda v: v.lag_seconds),
     ("changes", CounterMetricFamily, "Changes merged.", lambda v: v.totals.changes),
     ("rows_copied", GaugeMetricFamily, "Rows of first copies.", lambda v: v.totals.rows_copied),
     ("failures", GaugeMetricFamily, "Failed runs in a row.", lambda v: v.tries),
-    ("is_live", GaugeMetricFamily, "1 while a run writes figures.", lambda v: v.is_live),
+    ("is_live", GaugeMetricFamily, "1 while a run writes metrics.", lambda v: v.is_live),
     ("is_log_full", GaugeMetricFamily, "1 while reading waits for room in the change log.",
     lambda v: v.is_log_full),
     ("log_bytes", GaugeMetricFamily, "Size of the change log.", _fact("log_bytes")),
@@ -52,14 +52,14 @@ _FIGURES: tuple[tuple[str, Kind, str, Callable[[ReplicatorView], float | None]],
 )  # fmt: skip
 
 
-class Figures(Collector):
+class Metrics(Collector):
     """All metric families, read from the database each time. An unknown value has no line."""
 
     def collect(self) -> Iterator[Metric]:
         """Yield each family once."""
         views = replicators_for_list()
-        for name, kind, about, figure in _FIGURES:
-            found = [(_who(v), float(x)) for v in views if (x := figure(v)) is not None]
+        for name, kind, about, metric in _METRICS:
+            found = [(_who(v), float(x)) for v in views if (x := metric(v)) is not None]
             yield _family(kind, name, about, WHO, found)
         states = [([*_who(v), v.shown.state], 1.0) for v in views]
         about = "1 for the state it is in."
@@ -78,8 +78,8 @@ def _family(
     kind: Kind, name: str, about: str, labels: Iterable[str], found: Iterable[Found]
 ) -> Metric:
     family = kind(f"replicator_{name}", about, labels=list(labels))
-    for values, figure in found:
-        family.add_metric(values, figure)
+    for values, metric in found:
+        family.add_metric(values, metric)
     return family
 
 
@@ -110,8 +110,8 @@ def _workers() -> Iterator[Metric]:
         yield GaugeMetricFamily("replicators_reconciled_age_seconds", about, value=age)
 
 
-FIGURES = CollectorRegistry()
-FIGURES.register(Figures())
+REGISTRY = CollectorRegistry()
+REGISTRY.register(Metrics())
 
 
 class PlainText(BaseRenderer):
@@ -138,4 +138,4 @@ class Metrics(APIView):
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
         """The metrics as text."""
-        return HttpResponse(generate_latest(FIGURES), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+        return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -316,7 +316,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
 
     @asks(serializers.MetricQuerySerializer)
     @extend_schema(
-        summary="Figures of the tables over time",
+        summary="Metrics of the tables over time",
         tags=_TAGS,
         responses={
             200: serializers.MetricSerializer(many=True),

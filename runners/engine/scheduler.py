@@ -13,7 +13,7 @@ from typing import Any
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import Maintained, Resolved, Target
-from runners.engine.apply.maintenance import Upkeep, ends_more, figures_told
+from runners.engine.apply.maintenance import Upkeep, ends_more, maintenance_text
 from runners.engine.apply.merge import Applier, is_behind
 from runners.engine.apply.resolve import Resolver
 from runners.engine.apply.rewind import Rewinder
@@ -410,7 +410,7 @@ class Scheduler:
         started = time.monotonic()
         table = target_table(self._replicator, row)
         try:
-            done = figures_told(self._writer.maintain(table, self._settings.keep_seconds))
+            done = maintenance_text(self._writer.maintain(table, self._settings.keep_seconds))
         except Exception as err:
             if ends_more(err):
                 raise

@@ -138,7 +138,9 @@ def _table_asks(request: HttpRequest, found: Replicator, name: str) -> HttpRespo
     return render_page(request, f"runners/{name}.html", f"runners/partials/_{name}.html", context)
 
 
-_resync = _table_action(services.table_resync, "{table} will be copied afresh.", "was not re-synced")
+_resync = _table_action(
+    services.table_resync, "{table} will be copied afresh.", "was not re-synced"
+)
 
 
 @may_edit

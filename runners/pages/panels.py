@@ -327,5 +327,5 @@ def refreshed(
         context = build(request, replicator, query)
     else:
         context = head_context(request, replicator, name.removeprefix("replicator-"))
-    context |= {"is_oob": True, "is_act": True, "refused": refused}
+    context |= {"is_oob": True, "is_action": True, "refused": refused}
     return render(request, "runners/partials/_live.html", context, status=status)

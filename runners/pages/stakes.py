@@ -1,4 +1,4 @@
-"""The figures of what an irreversible action affects, shown before a person confirms it."""
+"""The numbers of what an irreversible action affects, shown before a person confirms it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from runners.engine.store.protocol import (
     Desire,
     Memory,
     SegmentRow,
-    TableFigures,
+    TableMetrics,
     TableRow,
     needs_log,
 )
@@ -90,7 +90,7 @@ class DjangoStore:
         self._lease = lease
         self.patience_seconds = patience_seconds
         self._tables = KnownTables(self._replicator, tables_seconds)
-        self._figures: dict[TableId, TableFigures] = {}
+        self._metrics: dict[TableId, TableMetrics] = {}
         self._waits: dict[str, Any] = {}
         with self._write():
             progress_of(self._replicator)
@@ -367,10 +367,10 @@ class DjangoStore:
                 for portion in _portions(self._tables.keys(tables)):
                     self._rows.filter(pk__in=portion, resolved_at__lt=at).update(resolved_at=at)
 
-    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
-        alike: dict[TableFigures, list[TableId]] = {}
-        for table, found in figures.items():
-            if self._figures.get(table) != found:
+    def record_metrics(self, metrics: dict[TableId, TableMetrics], facts: dict[str, Any]) -> None:
+        alike: dict[TableMetrics, list[TableId]] = {}
+        for table, found in metrics.items():
+            if self._metrics.get(table) != found:
                 alike.setdefault(found, []).append(table)
         keys = {found: self._tables.keys(tables) for found, tables in alike.items()}
         with self._write():
@@ -384,7 +384,7 @@ class DjangoStore:
                     )
             self._progress.update(facts={**facts, **self._waits}, facts_at=timezone.now())
             record_metrics(self._replicator)
-        self._figures |= figures
+        self._metrics |= metrics
 
     # --- watermarks ----------------------------------------------------------------------------------------------  # noqa: E501
     def record_watermark(self, watermark: Watermark) -> None:

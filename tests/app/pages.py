@@ -35,7 +35,7 @@ def panel(browser: Client, url: str, at: str = "/") -> str:
 
 
 def make_live(replicator: Replicator, at: datetime | None = None, **facts: Any) -> Run:
-    """A run that runs and has just written figures."""
+    """A run that runs and has just written metrics."""
     at = at or timezone.now()
     progress_of(replicator)
     Progress.objects.filter(replicator=replicator).update(facts=facts, facts_at=at)

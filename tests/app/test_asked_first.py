@@ -1,5 +1,5 @@
-"""Actions that can't be taken back are asked about first, with figures; a table that fails is offered
-what helps."""
+"""Actions that can't be taken back are asked about first, with numbers; a table that fails is
+offered what helps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def copied(replicator: Replicator) -> Replicator:
-    """A replicator with figures."""
+    """A replicator with metrics."""
     Table.objects.update(state="replicating", is_snapshot_done=True)
     Table.objects.filter(name="orders").update(
         rows_snapshotted=1500, inserts=20, updates=3, deletes=1, rows_quarantined=2
@@ -35,7 +35,7 @@ def copied(replicator: Replicator) -> Replicator:
 
 
 @pytest.mark.parametrize("headers", [{}, htmx()])
-def test_a_resync_is_asked_about_with_figures(
+def test_a_resync_is_asked_about_with_numbers(
     headers: dict[str, str], browser: Client, copied: Replicator
 ) -> None:
     """Guards the question: one click threw away what an hour had copied."""
@@ -57,7 +57,7 @@ def test_a_resync_is_asked_about_with_figures(
     assert browser.get(f"{url}?schema=shop&table=nope").status_code == 404
 
 
-def test_a_removal_and_a_delete_are_asked_about_with_figures(
+def test_a_removal_and_a_delete_are_asked_about_with_numbers(
     browser: Client, copied: Replicator
 ) -> None:
     url = copied.get_absolute_url()

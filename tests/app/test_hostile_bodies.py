@@ -149,10 +149,10 @@ def test_a_fault_of_ours_is_told_in_the_form_of_every_error(
     )
 
 
-def test_figures_of_thousands_of_tables_do_not_come_in_one_answer(
+def test_metrics_of_thousands_of_tables_do_not_come_in_one_answer(
     api: Client, replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `selectors.METRICS_MOST`: two thousand tables have 720,000 figures in an hour, and who
+    """Guards `selectors.METRICS_MOST`: two thousand tables have 720,000 metrics in an hour, and who
     may look asks for them all."""
     now = timezone.now()
     TableMetric.objects.bulk_create(

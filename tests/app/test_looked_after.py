@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from replicators.connectors.model.positions import Position
 from replicators.models import Replicator
-from runners.engine.store.protocol import SegmentRow, TableFigures
+from runners.engine.store.protocol import SegmentRow, TableMetrics
 from runners.metrics import record
 from runners.models import Progress, Run, Table, TableMetric
 from runners.services import progress_of, replicator_delete, replicator_start
@@ -70,21 +70,21 @@ def test_more_segments_than_a_statement_takes_are_pruned(replicator: Replicator)
 
 
 def test_a_start_that_fails_does_not_make_a_copy_look_level(replicator: Replicator) -> None:
-    """Guards `record_figures`: the first figures of a run, which knows nothing yet, took the lag of
+    """Guards `record_metrics`: the first metrics of a run, which knows nothing yet, took the lag of
     days away, and with every failed start again."""
     run = make_run(replicator, state=RunState.RUNNING)
     store, row = DjangoStore(run.pk, run.lease), Table.objects.get(name="orders")
     table = next(t.id for t in store.tables() if t.id.name == "orders")
-    store.record_figures({table: TableFigures(0.5, 1_000.0, 7)}, {})
-    store.record_figures({table: TableFigures(None, None, 9)}, {})
+    store.record_metrics({table: TableMetrics(0.5, 1_000.0, 7)}, {})
+    store.record_metrics({table: TableMetrics(None, None, 9)}, {})
     row.refresh_from_db()
     assert (row.lag_seconds, row.unmerged_since, row.backlog_bytes) == (None, moment(1_000.0), 9)
-    store.record_figures({table: TableFigures(0.0, None, 0)}, {})
+    store.record_metrics({table: TableMetrics(0.0, None, 0)}, {})
     row.refresh_from_db()
     assert (row.lag_seconds, row.unmerged_since) == (0.0, None)
 
 
-def test_old_figures_go_in_portions(
+def test_old_metrics_go_in_portions(
     replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards `drop_portion`: one DELETE of millions of rows holds up every other writer for

@@ -1,4 +1,4 @@
-"""What an operator asks the program: whether it lives and is ready, its figures, and that nothing
+"""What an operator asks the program: whether it lives and is ready, its metrics, and that nothing
 of it grows for ever."""
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ KINDS = {
 }
 
 
-def test_the_figures_are_told_as_prometheus_reads_them(
+def test_the_metrics_are_reported_as_prometheus_reads_them(
     replicator: Replicator, browser: Client, settings: Any
 ) -> None:
-    """Guards `Figures`: names, types, labels and values stay. A figure that is not known has no
+    """Guards `Metrics`: names, types, labels and values stay. A metric that is not known has no
     line. Whoever asks for another form gets this one too."""
     name = 'shop "eu"\\1\n'
     Replicator.objects.filter(pk=replicator.pk).update(name=name)
@@ -125,7 +125,7 @@ def test_the_figures_are_told_as_prometheus_reads_them(
     assert len(found) + 2 == len(samples)
 
 
-def test_the_figures_cost_as_many_queries_however_many_replicators(
+def test_the_metrics_cost_as_many_queries_however_many_replicators(
     replicator: Replicator, browser: Client, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(5):

@@ -85,7 +85,7 @@ def test_a_clean_delete_leads_its_open_page_to_the_list_with_a_message(
     browser: Client, part: str
 ) -> None:
     """Guards that it does not matter which part of an open page asks first: the chart's refresh led
-    to another page than the figures'."""
+    to another page than the metrics'."""
     from runners.services import replicator_delete
     from runners.supervision.removal import drop_replicator
 
@@ -224,16 +224,16 @@ def test_the_overview_says_lag_rate_percentiles_and_the_worst_table(
     assert lag[1].startswith("7") and lag[1].endswith(" s")
     assert "shop.<wbr>customers</span></dd>" in html
     assert re.search(r">50<span class=\"unit\">", html), "500 changes in 10 s"
-    assert '1.5 s <span class="figure-part">p50' in html
+    assert '1.5 s <span class="metric-part">p50' in html
 
 
-def test_figures_that_nobody_renews_are_called_old(browser: Client, replicator: Replicator) -> None:
+def test_metrics_that_nobody_renews_are_called_old(browser: Client, replicator: Replicator) -> None:
     make_live(replicator)
     url = replicator.get_absolute_url()
-    assert "These figures are old" not in page(browser, url)
+    assert "These metrics are old" not in page(browser, url)
     Progress.objects.update(facts_at=timezone.now() - timedelta(seconds=40))
     html = page(browser, url)
-    assert "These figures are old" in html
+    assert "These metrics are old" in html
     assert re.search(r"4\d s ago", html)
 
 
@@ -288,17 +288,17 @@ def test_the_overview_shows_the_first_failing_tables_and_how_many_more(
     assert "3 tries so far" in html
 
 
-def test_charts_have_their_figures_behind_them_and_say_when_there_are_none(
+def test_charts_have_their_metrics_behind_them_and_say_when_there_are_none(
     browser: Client, replicator: Replicator
 ) -> None:
     url = f"{replicator.get_absolute_url()}charts/"
-    assert "No figures in this range" in panel(browser, url)
+    assert "No metrics in this range" in panel(browser, url)
     make_metrics(replicator, count=12)
     html = panel(browser, f"{url}?range=1h")
     assert 'id="charts-data"' in html
     assert html.count("<tr><td>") == 12
     assert 'id="range-7d"' in html
-    assert "No figures" in panel(browser, f"{url}?range=24h"), "minutes are samples of their own"
+    assert "No metrics" in panel(browser, f"{url}?range=24h"), "minutes are samples of their own"
 
 
 def test_a_head_alone_is_for_pages_whose_body_stands_still(

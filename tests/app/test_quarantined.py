@@ -89,7 +89,8 @@ def test_quarantined_rows_are_counted_shown_with_their_reason_and_replayed_on_th
     browser: Client, replicator: Replicator
 ) -> None:
     """Guards `quarantined.quarantined_rows` and `services.table_replay` (CORRECTNESS 30): rows that
-    wait unseen are missing in the target and nobody knows; the action accepts exactly those shown."""
+    wait unseen are missing in the target and nobody knows; the action accepts exactly those
+    shown."""
     table = quarantine(replicator, 11, 12)
     assert table.rows_quarantined == 2
     url = f"{replicator.get_absolute_url()}tables/"

@@ -34,7 +34,7 @@ def failed(replicator: Replicator) -> Replicator:
 
 def test_a_failed_replicator_has_no_green_table(browser: Client, failed: Replicator) -> None:
     """Guards `tables_held` wherever tables are told: overview, list, tables, status, filters,
-    figures."""
+    metrics."""
     url = failed.get_absolute_url()
     for shown in (page(browser, url), page(browser, f"{url}tables/"), page(browser, "/")):
         assert 'data-state="replicating"' not in shown

@@ -26,7 +26,7 @@ from runners.engine.store.protocol import (
     MemoryStore,
     SegmentRow,
     Store,
-    TableFigures,
+    TableMetrics,
     TableState,
 )
 from runners.models import Event, Progress, QuarantinedRow, Run, Table, TableMetric
@@ -458,13 +458,13 @@ class TestDjangoOnly:
         event = Event.objects.get(kind="table_failed")
         assert (event.run, event.table_name, event.code) == (run, "orders", "target:table-missing")
 
-    def test_figures_become_rows_at_two_resolutions(self, run: Run) -> None:
+    def test_metrics_become_rows_at_two_resolutions(self, run: Run) -> None:
         """Guards `record_metrics`: the charts' rows are one a span of time, not one a beat; the
         beats may fall into two spans."""
         store = DjangoStore(run.pk, run.lease)
         store.record_merged(ORDERS, 5, 5, OpCounts(4, 3, 2))
-        store.record_figures({ORDERS: TableFigures(2.5, 1000.0, 77)}, {"log_bytes": 5})
-        store.record_figures({ORDERS: TableFigures(2.5, 1000.0, 77)}, {"log_bytes": 6})
+        store.record_metrics({ORDERS: TableMetrics(2.5, 1000.0, 77)}, {"log_bytes": 5})
+        store.record_metrics({ORDERS: TableMetrics(2.5, 1000.0, 77)}, {"log_bytes": 6})
         assert TableMetric.objects.filter(table__name="orders").count() in (2, 3, 4)
         metric = TableMetric.objects.filter(table__name="orders", resolution_seconds=60).first()
         assert metric is not None
@@ -472,15 +472,15 @@ class TestDjangoOnly:
         assert Progress.objects.get().facts == {"log_bytes": 6}
         assert Table.objects.get(name="orders").updates == 3
 
-    def test_what_the_source_keeps_a_run_waiting_for_stays_beside_the_figures(
+    def test_what_the_source_keeps_a_run_waiting_for_stays_beside_the_metrics(
         self, run: Run
     ) -> None:
-        """Guards `waits`: a run that starts writes no figures yet, and one that runs writes them
+        """Guards `waits`: a run that starts writes no metrics yet, and one that runs writes them
         over it each second. One event for each who is waited for."""
         store = DjangoStore(run.pk, run.lease)
         store.waits("process 1, open for 2 s", is_new=True)
         store.waits("process 1, open for 3 s", is_new=False)
-        store.record_figures({}, {"log_bytes": 5})
+        store.record_metrics({}, {"log_bytes": 5})
         facts = Progress.objects.get().facts
         assert (facts["waits"], facts["log_bytes"]) == ("process 1, open for 3 s", 5)
         (event,) = Event.objects.filter(kind="source_waits")
@@ -519,8 +519,8 @@ class TestDjangoOnly:
     def test_what_people_ask_of_tables_is_seen_by_a_run_that_keeps_them_in_mind(
         self, run: Run, act: str, keeps_versions: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Guards `Replicator.tables_version`: an action that does not make it grow would not reach the
-        run for a minute."""
+        """Guards `Replicator.tables_version`: an action that does not make it grow would not reach
+        the run for a minute."""
         monkeypatch.setattr("runners.tables.rewinding._reach_seconds", lambda *_: 1800.0)
         monkeypatch.setattr("runners.services.can_rewind", lambda _: True)
         store = DjangoStore(run.pk, run.lease, tables_seconds=0)
@@ -546,21 +546,21 @@ class TestDjangoOnly:
         row = next(t for t in store.tables() if t.id == ORDERS)
         assert (row.is_chosen, row.columns) == (True, ("id",))
 
-    def test_the_same_figures_of_many_tables_are_one_statement(
+    def test_the_same_metrics_of_many_tables_are_one_statement(
         self, run: Run, django_assert_max_num_queries: Any
     ) -> None:
-        """Guards `record_figures`: of thousands of idle tables it wrote one row after the other,
+        """Guards `record_metrics`: of thousands of idle tables it wrote one row after the other,
         every five seconds."""
         store, names = DjangoStore(run.pk, run.lease), [f"t{n}" for n in range(50)]
         for name in names:
             selection = TableSelection(TableId("shop", name))
             table_add(is_assessed=False, replicator=run.replicator, selection=selection, actor=None)
         store._tables.forget()
-        figures = {t.id: TableFigures(0.5, 1000.0) for t in store.tables()}
-        store.record_figures(figures, {})
-        figures = {table: TableFigures(0.0, 1005.0) for table in figures}
+        metrics = {t.id: TableMetrics(0.5, 1000.0) for t in store.tables()}
+        store.record_metrics(metrics, {})
+        metrics = {table: TableMetrics(0.0, 1005.0) for table in metrics}
         with django_assert_max_num_queries(12):
-            store.record_figures(figures, {})
+            store.record_metrics(metrics, {})
         assert set(Table.objects.values_list("lag_seconds", flat=True)) == {0.0}
 
     def test_a_tables_rows_are_few_queries(self, run: Run, django_assert_num_queries: Any) -> None:

@@ -1,4 +1,4 @@
-"""Totals added up by the database are those of the tables looked at one by one; figures over time
+"""Totals added up by the database are those of the tables looked at one by one; metrics over time
 are thinned honestly."""
 
 from __future__ import annotations

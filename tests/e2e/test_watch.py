@@ -120,7 +120,7 @@ def test_a_copy_is_seen_going_on_and_then_following(watch: Any, live: Live) -> N
     expect(page.get_by_test_id("lag")).to_contain_text(" s", timeout=SLOW_MS)
     expect(page.locator(".chart canvas").first).to_be_visible(timeout=SLOW_MS)
     page.locator("#charts summary").click()
-    expect(page.get_by_role("region", name="Figures of the charts")).to_be_visible()
+    expect(page.get_by_role("region", name="Metrics of the charts")).to_be_visible()
     watched.assert_accessible()
 
 

@@ -57,7 +57,9 @@ class Checks:
     """`largest_settle`: the longest that a check had to wait until everything was merged, in
     seconds."""
 
-    def __init__(self, world: World, source: Source, actions: Actions, counts: Counter[str]) -> None:
+    def __init__(
+        self, world: World, source: Source, actions: Actions, counts: Counter[str]
+    ) -> None:
         self.world = world
         self.source = source
         self.actions = actions

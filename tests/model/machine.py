@@ -15,8 +15,8 @@ from runners.models import Event
 from tests.harness import World
 from tests.model.actions import FAULTS, Actions
 from tests.model.checks import Checks
-from tests.model.figures import Figures, LagSampler
 from tests.model.further import FurtherWrites
+from tests.model.metrics import LagSampler, Metrics
 from tests.model.past import Base
 from tests.model.sources import Source
 from tests.model.tables import MODES
@@ -100,10 +100,10 @@ class Machine:
         }  # fmt: skip
 
     # --- the walk ------------------------------------------------------------------------------------------------  # noqa: E501
-    def walk(self, steps: int, seconds: float = 0.0) -> Figures:
+    def walk(self, steps: int, seconds: float = 0.0) -> Metrics:
         """So many steps, or as many as fit into `seconds` (0: no limit), then a last check and a
-        pause. Whatever ends it, its figures are kept."""
-        figures = Figures(self.source.kind, self.world.format, self.seed, steps)
+        pause. Whatever ends it, its metrics are kept."""
+        metrics = Metrics(self.source.kind, self.world.format, self.seed, steps)
         begun = time.monotonic()
         with LagSampler(self.world.replicator) as sampler:
             try:
@@ -111,18 +111,18 @@ class Machine:
                     if seconds and time.monotonic() - begun > seconds:
                         break
                     self._step(number)
-                    figures.steps += 1
+                    metrics.steps += 1
                 self.actions.keeper.disarm()
                 self.check()
                 self.actions.keeper.stop()
             except BaseException as err:
-                figures.failure = f"{type(err).__name__}: {str(err)[:1500]}"
+                metrics.failure = f"{type(err).__name__}: {str(err)[:1500]}"
                 raise AssertionError(self._report(err)) from err
             finally:
-                figures.seconds = round(time.monotonic() - begun, 1)
-                self._fill(figures, sampler.samples)
-                figures.keep()
-        return figures
+                metrics.seconds = round(time.monotonic() - begun, 1)
+                self._fill(metrics, sampler.samples)
+                metrics.keep()
+        return metrics
 
     def _step(self, number: int) -> None:
         (act,) = self.random.choices(list(self.weights), list(self.weights.values()))
@@ -133,23 +133,23 @@ class Machine:
         self.actions.keeper.tend()
         self.spent[act.__name__] += time.monotonic() - begun
 
-    def _fill(self, figures: Figures, samples: Sequence[float]) -> None:
+    def _fill(self, metrics: Metrics, samples: Sequence[float]) -> None:
         counts = self.counts
-        figures.deaths = counts["kill"] + sum(n for k, n in counts.items() if k.startswith("died"))
+        metrics.deaths = counts["kill"] + sum(n for k, n in counts.items() if k.startswith("died"))
         others = sum(n for k, n in counts.items() if k in FAULTS - {"kill", "die_later"})
-        figures.faults = figures.deaths + others
-        figures.checks = counts["check"] + 1
-        figures.watermarks = counts["watermarks"]
-        figures.captured = self.checks.captured
+        metrics.faults = metrics.deaths + others
+        metrics.checks = counts["check"] + 1
+        metrics.watermarks = counts["watermarks"]
+        metrics.captured = self.checks.captured
         share = self.checks.doubled / max(1, self.checks.captured)
-        figures.duplicates_percent = round(100.0 * share, 4)
-        figures.largest_settle_seconds = round(self.checks.largest_settle, 1)
-        figures.lags(samples)
+        metrics.duplicates_percent = round(100.0 * share, 4)
+        metrics.largest_settle_seconds = round(self.checks.largest_settle, 1)
+        metrics.lags(samples)
         events = Event.objects.filter(replicator=self.world.replicator)
-        figures.rewound = events.filter(kind="table_rewound").count()
-        figures.rewinds_refused = events.filter(kind="table_rewind_refused").count()
-        figures.seconds_by_step = {k: round(v, 1) for k, v in self.spent.items() if v >= 1}
-        figures.counts = dict(sorted(counts.items()))
+        metrics.rewound = events.filter(kind="table_rewound").count()
+        metrics.rewinds_refused = events.filter(kind="table_rewind_refused").count()
+        metrics.seconds_by_step = {k: round(v, 1) for k, v in self.spent.items() if v >= 1}
+        metrics.counts = dict(sorted(counts.items()))
 
     def _report(self, err: BaseException) -> str:
         steps = "\n".join(self.told[-LAST_STEPS:])

@@ -1,6 +1,6 @@
 """A random adversary against the whole data path; `SEED=... STEPS=... FORMAT=iceberg|delta make
 nemesis` repeats or lengthens its walk, MINUTES=... ends it after a time, NEMESIS_REPORT=file keeps
-its figures."""
+its metrics."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def walk(machine: Machine, steps: int, record: Callable[[str, object], None]) ->
     machine.world.until_states("replicating")
     record("seed", SEED)
     try:
-        figures = machine.walk(steps, 60 * MINUTES)
+        metrics = machine.walk(steps, 60 * MINUTES)
     finally:
         sys.stderr.write(f"nemesis: SEED={SEED}, step {len(machine.told)} of {steps}\n")
         sys.stderr.write(f"nemesis: {dict(machine.counts)}\n")
-    sys.stderr.write(f"nemesis: {figures}\n")
-    record("walk", str(figures))
+    sys.stderr.write(f"nemesis: {metrics}\n")
+    record("walk", str(metrics))
 
 
 @pytest.mark.parametrize("steps", [STEPS, pytest.param(LONG_STEPS, marks=pytest.mark.long)])

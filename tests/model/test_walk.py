@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.model.figures import Figures
 from tests.model.keeper import Keeper
+from tests.model.metrics import Metrics
 from tests.model.page import page
 
 
@@ -85,10 +85,10 @@ def test_a_run_that_could_not_reach_its_source_is_started_again(world: Any) -> N
 
 def test_the_page_says_how_far_each_walk_went_and_how_it_ended() -> None:
     """A page that hid a walk which failed, or was cut short, would be worse than none."""
-    clean = Figures("postgresql", "iceberg", 7, 5000, steps=1200, seconds=1800.0)
+    clean = Metrics("postgresql", "iceberg", 7, 5000, steps=1200, seconds=1800.0)
     clean.lags([3.0, 1.0, 2.0])
     clean.counts = {"kill": 3}
-    failed = Figures("mysql", "delta", 8, 50, steps=9, failure="Wrong: accounts:\nlost x1")
+    failed = Metrics("mysql", "delta", 8, 50, steps=9, failure="Wrong: accounts:\nlost x1")
     text = page([json.loads(json.dumps(asdict(f))) for f in (clean, failed)])
     assert "| 7 | 1,200 of 5,000 | 30 |" in text and "| 2.0, 3.0, 3.0 s |" in text
     assert "| Wrong: accounts: lost x1 |" in text and "kill 3." in text

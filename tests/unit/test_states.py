@@ -169,7 +169,7 @@ def _lag(**changes: object) -> float | None:
 
 
 def test_lag_is_what_the_run_says_while_it_says_something() -> None:
-    """Guards `status.table_lag` for fresh figures: reckoned from `unmerged_since` instead, an idle
+    """Guards `status.table_lag` for fresh metrics: reckoned from `unmerged_since` instead, an idle
     table would seem to lag."""
     assert _lag() == 0.0
     assert _lag(lag_seconds=3.0) == 3.0
@@ -183,7 +183,7 @@ def test_lag_is_unknown_before_and_during_a_snapshot() -> None:
 
 
 def test_lag_grows_while_nothing_runs_or_the_run_is_silent() -> None:
-    """Guards `FRESH_SECONDS` in `status.table_lag` (CORRECTNESS 33): the last figure of a dead run
+    """Guards `FRESH_SECONDS` in `status.table_lag` (CORRECTNESS 33): the last metric of a dead run
     would stay on the page as if it were true."""
     assert _lag(is_live=False) == 100.0
     assert _lag(facts_at=NOW - timedelta(seconds=60)) == 100.0

@@ -64,8 +64,8 @@ class Upkeep:
         return seconds
 
 
-def figures_told(facts: dict[str, Any]) -> str:
-    """What a maintenance did, in words for the log: `: rewritten data files 12`. Zero figures are
+def maintenance_text(facts: dict[str, Any]) -> str:
+    """What a maintenance did, in words for the log: `: rewritten data files 12`. Zero counts are
     left out."""
     parts = [p if isinstance(p, dict) else {name: p} for name, p in facts.items()]
     found = [

@@ -17,7 +17,7 @@ from runners.engine.capture.thread import CaptureThread
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.settings import RunnerSettings
-from runners.engine.store.protocol import Store, TableFigures, TableState
+from runners.engine.store.protocol import Store, TableMetrics, TableState
 
 logger = logging.getLogger("replicator.heartbeat")
 TURN_SECONDS = 1.0
@@ -86,7 +86,7 @@ class Heartbeat:
             try:
                 self._write()
             except Exception:
-                logger.exception("Figures could not be written.")
+                logger.exception("Metrics could not be written.")
 
     def _reset(self) -> None:
         control, self._control = self._control, None
@@ -139,7 +139,7 @@ class Heartbeat:
     def _write(self) -> None:
         """Write the metrics. A failing table without listed changes is not level: its missing
         changes may have been dropped. Its lag is not known."""
-        figures: dict[TableId, TableFigures] = {}
+        metrics: dict[TableId, TableMetrics] = {}
         for row in self._store.tables():
             is_held = row.state is TableState.FAILING and self._backlog.oldest(row.id) is None
             states = {TableState.REPLICATING, TableState.FAILING}
@@ -147,8 +147,8 @@ class Heartbeat:
                 lag, since = self.lag(row.id)
             else:
                 lag, since = None, None
-            figures[row.id] = TableFigures(lag, since, self._backlog.size_bytes(row.id))
-        self._store.record_figures(figures, self.facts())
+            metrics[row.id] = TableMetrics(lag, since, self._backlog.size_bytes(row.id))
+        self._store.record_metrics(metrics, self.facts())
 
     def facts(self) -> dict[str, Any]:
         """What the page shows of the source's log and of ours. `source_at`: when the source last

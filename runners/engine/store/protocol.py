@@ -138,8 +138,8 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class TableFigures:
-    """A table's figures for the pages; lag is None while it is not known."""
+class TableMetrics:
+    """A table's metrics for the pages; lag is None while it is not known."""
 
     lag_seconds: float | None
     unmerged_since: float | None
@@ -242,7 +242,7 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         was written for that."""
         ...
 
-    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
+    def record_metrics(self, metrics: dict[TableId, TableMetrics], facts: dict[str, Any]) -> None:
         """Record metrics for the pages and `TableMetric` rows. `facts`: log bytes, retained bytes,
         hours left, state words."""
         ...
@@ -325,7 +325,7 @@ class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks
         self.events: list[tuple[TableId, str]] = []
         self.estimates: dict[TableId, int] = {}
         self.lines: list[tuple[str, str, TableId | None]] = []
-        self.figures: dict[TableId, TableFigures] = {}
+        self.metrics: dict[TableId, TableMetrics] = {}
         self.asked = Desire.RUN
         self.lost = False
 
@@ -440,8 +440,8 @@ class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks
         for table in tables:
             self.record_merged(table, sequence, None, OpCounts())
 
-    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
-        self.figures.update(figures)
+    def record_metrics(self, metrics: dict[TableId, TableMetrics], facts: dict[str, Any]) -> None:
+        self.metrics.update(metrics)
 
     def drop_changes(self, table: TableId) -> list[str]:
         self._write()

@@ -29,7 +29,7 @@ def test_tables_that_wait_are_estimated_and_others_are_not() -> None:
 
 @pytest.mark.parametrize("fault", ["unreachable", "login"])
 def test_a_source_that_does_not_answer_costs_the_estimates_only(fault: str) -> None:
-    """Guards the run: the figures of a page must not end it."""
+    """Guards the run: the metrics of a page must not end it."""
     store = MemoryStore([ORDERS])
     estimate_rows(_job(fault), store)
     assert store.estimates == {}

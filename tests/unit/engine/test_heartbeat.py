@@ -19,7 +19,7 @@ from runners.engine.capture.heartbeat import Heartbeat
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.settings import RunnerSettings
-from runners.engine.store.protocol import MemoryStore, TableFigures
+from runners.engine.store.protocol import MemoryStore, TableMetrics
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file, segment
 
@@ -84,8 +84,8 @@ class Place:
     def beats(self, number: int = 3) -> None:
         """So many beats pass."""
         for _ in range(number):
-            self.store.figures.clear()
-            self.until(lambda: bool(self.store.figures))
+            self.store.metrics.clear()
+            self.until(lambda: bool(self.store.metrics))
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_heartbeats_come_back_one_by_one_where_decoding_is_always_behind(tmp_pat
 
 def test_the_page_is_told_when_the_source_last_answered(place: Place) -> None:
     """Guards `source_at` in `Heartbeat.facts`: set without an answer, the page would show old
-    figures of the source as present ones."""
+    metrics of the source as present ones."""
     place.beats()
     place.until(lambda: place.heartbeat.facts()["source_at"] is not None)
     place.source.is_dead = True
@@ -203,7 +203,7 @@ def test_a_failing_table_whose_changes_were_dropped_is_not_level(place: Place) -
     fault."""
     place.capture.position = Position(150)
     place.until(lambda: place.lag == 0.0)
-    unknown = TableFigures(None, None)
-    place.until(lambda: place.store.figures.get(TABLE, unknown).lag_seconds == 0.0)
+    unknown = TableMetrics(None, None)
+    place.until(lambda: place.store.metrics.get(TABLE, unknown).lag_seconds == 0.0)
     place.store.table_event(TABLE, "table_failed", error_code="log:table-over-limit")
-    place.until(lambda: place.store.figures[TABLE] == unknown)
+    place.until(lambda: place.store.metrics[TABLE] == unknown)

@@ -97,8 +97,8 @@ def test_a_kill_at_any_write_and_removal_leaves_exactly_the_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards the order of writes: files, note, manifests, `_resolved.json`, notes gone. The process
-    is killed before and after each action on the disk, once for each; whoever loads closed buckets has
-    every change once, and never sees a bucket change."""
+    is killed before and after each action on the disk, once for each; whoever loads closed buckets
+    has every change once, and never sees a bucket change."""
     real = {name: getattr(files, name) for name in ("publish", "remove", "remove_folder")}
     count, limit = 0, 0
 

@@ -27,7 +27,7 @@ REPORT = "NEMESIS_REPORT"
 
 
 @dataclass
-class Figures:
+class Metrics:
     """The record of one walk. `faults` are deaths, pauses, cuts, restarts and outages;
     `lag_samples` of a second each, of the worst table as the pages show it;
     `largest_settle_seconds`: the longest wait until everything was merged, with deaths and fresh
