@@ -52,7 +52,7 @@ _METRICS: tuple[tuple[str, Kind, str, Callable[[ReplicatorView], float | None]],
 )  # fmt: skip
 
 
-class Metrics(Collector):
+class ReplicatorMetrics(Collector):
     """All metric families, read from the database each time. An unknown value has no line."""
 
     def collect(self) -> Iterator[Metric]:
@@ -111,7 +111,7 @@ def _workers() -> Iterator[Metric]:
 
 
 REGISTRY = CollectorRegistry()
-REGISTRY.register(Metrics())
+REGISTRY.register(ReplicatorMetrics())
 
 
 class PlainText(BaseRenderer):

@@ -79,8 +79,8 @@ KINDS = {
 def test_the_metrics_are_reported_as_prometheus_reads_them(
     replicator: Replicator, browser: Client, settings: Any
 ) -> None:
-    """Guards `Metrics`: names, types, labels and values stay. A metric that is not known has no
-    line. Whoever asks for another form gets this one too."""
+    """Guards `ReplicatorMetrics`: names, types, labels and values stay. A metric that is not known
+    has no line. Whoever asks for another form gets this one too."""
     name = 'shop "eu"\\1\n'
     Replicator.objects.filter(pk=replicator.pk).update(name=name)
     Table.objects.filter(name="orders").update(
