@@ -228,10 +228,10 @@ def test_a_time_out_is_504_in_rest(browser: Client) -> None:
 def test_what_a_server_is_told_differs_between_a_look_and_a_run() -> None:
     """Guards `limits.statement_seconds`: the server itself would go on with what nobody waits for
     any more; a copy takes hours."""
+    from replicators.connectors.postgres import connections as postgres
     from replicators.sources.mysql import connections as mysql
-    from replicators.sources.postgresql import connections as postgresql
 
-    told = (mysql._settings, lambda: str(postgresql._options()))
+    told = (mysql._settings, lambda: str(postgres.limited(postgres.SETTINGS)))
     wanted = ("max_execution_time = 0,", "max_statement_time = 0,", "'statement_timeout': '0'")
     in_a_run = " ".join(make() for make in told)
     assert all(text in in_a_run for text in wanted)

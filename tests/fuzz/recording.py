@@ -98,8 +98,8 @@ def of_mysql(database: SqlDatabase) -> list[dict[str, Any]]:
 def of_postgresql(database: Any) -> list[dict[str, Any]]:
     """Two segments with rows of every type, in binary and in text."""
     from replicators.connectors.model.schema import TableId, TableSelection
+    from replicators.connectors.postgres.connections import SETTINGS
     from replicators.sources.postgresql.catalog import PostgresqlCatalog
-    from replicators.sources.postgresql.connections import SETTINGS
     from replicators.sources.postgresql.params import PostgresqlParams
     from tests.integration.test_postgresql_values import EDGES, TEXT_ONLY
 

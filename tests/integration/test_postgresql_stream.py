@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from replicators.connectors.model.schema import TableId, TableSelection
-from replicators.sources.postgresql import connections
+from replicators.connectors.postgres import connections
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from replicators.sources.postgresql.log import LogControl
 from tests.integration.postgresql_source import begin, changes, describe, params_of, read_all

@@ -13,8 +13,8 @@ import pytest
 
 from replicators.connectors.log import DecodedTable, PassedOver, Poison
 from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.postgres.connections import SETTINGS
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
-from replicators.sources.postgresql.connections import SETTINGS
 from replicators.sources.postgresql.decode import decode
 from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.types import BINARY_WIRES

@@ -11,8 +11,8 @@ import numpy as np
 
 from replicators.connectors.log import LogBlock
 from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.postgres.connections import SETTINGS
 from replicators.sources.postgresql import pump
-from replicators.sources.postgresql.connections import SETTINGS
 from replicators.sources.postgresql.offsets import Identity
 from replicators.sources.postgresql.relations import fits, parse_relation
 

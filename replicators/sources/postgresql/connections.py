@@ -3,38 +3,22 @@ alike."""
 
 from __future__ import annotations
 
-import os
 import select
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg import conninfo, pq
+from psycopg import pq
 
 from replicators.connectors import limits
+from replicators.connectors.postgres import connections
+from replicators.connectors.postgres.connections import CONNECT_SECONDS, SETTINGS
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.offsets import Identity
 from replicators.sources.postgresql.params import PostgresqlParams
 
-CONNECT_SECONDS = 5
-SILENT_SECONDS = 30
-"""For so long what was sent may stay unconfirmed. Without a limit of its own a connection whose
-path is gone hangs for a quarter of an hour: keepalives are not sent while anything waits, and the
-log's reader tells its position every few seconds."""
 WAIT_MILLISECONDS = 1000
-SETTINGS = {
-    "datestyle": "ISO",
-    "intervalstyle": "postgres",
-    "timezone": "UTC",
-    "extra_float_digits": "3",
-    "bytea_output": "hex",
-    "search_path": "pg_catalog",
-    "statement_timeout": "0",
-    "lock_timeout": "0",
-    "idle_in_transaction_session_timeout": "0",
-}
 # Our own commits (heartbeats) are flushed at once, wait for no standby, and never write to the
 # user's data. Row security never hides rows: a query that a policy would change fails.
 OPTIONS = {
@@ -43,57 +27,19 @@ OPTIONS = {
     "default_transaction_read_only": "off",
     "row_security": "off",
 }
-# Time limits of a role or server that would end our long sessions, by the version that introduced
-# them: an older server refuses their names.
-LIMITS = {140000: "idle_session_timeout", 170000: "transaction_timeout"}
-
-
-def _root_certificate() -> str | None:
-    named = os.environ.get("PGSSLROOTCERT")
-    own = Path.home() / ".postgresql" / "root.crt"
-    return None if named or own.exists() else "system"
-
-
-def _options() -> dict[str, str]:
-    seconds = limits.statement_seconds()
-    return OPTIONS if seconds is None else {**OPTIONS, "statement_timeout": f"{seconds * 1000:.0f}"}
 
 
 def connection_string(params: PostgresqlParams, **more: Any) -> str:
     """A libpq connection string. It holds the password: never log it."""
-    values: dict[str, Any] = {
-        "host": params.host,
-        "port": params.port,
-        "dbname": params.database,
-        "user": params.user,
-        "password": params.password or None,
-        "sslmode": params.sslmode,
-        "connect_timeout": int(limits.left(CONNECT_SECONDS)),
-        "application_name": "replicator",
-        "client_encoding": "UTF8",
-        "keepalives_idle": 30,
-        "keepalives_interval": 10,
-        "keepalives_count": 3,
-        "tcp_user_timeout": int(limits.left(SILENT_SECONDS) * 1000),
-        "options": " ".join(f"-c {k}={v}" for k, v in _options().items()),
-    }
-    if params.sslmode == "verify-full":
-        values["sslrootcert"] = _root_certificate()
-    return conninfo.make_conninfo("", **{**values, **more})
+    return connections.connection_string(params, OPTIONS, **more)
 
 
 def connect(params: PostgresqlParams) -> psycopg.Connection[tuple[Any, ...]]:
     """Open an ordinary connection in autocommit. ReplicationError where that fails."""
     try:
-        made = psycopg.connect(connection_string(params), autocommit=True, prepare_threshold=None)
-        limits.watch(made.fileno())
-        version = made.info.server_version
-        lifted = [f"SET {name} = 0" for since, name in LIMITS.items() if version >= since]
-        if lifted:
-            made.execute("; ".join(lifted))
+        return connections.open_connection(params, OPTIONS)
     except psycopg.Error as err:
         raise translate(err, params) from err
-    return made
 
 
 class ReplicationConnection:

@@ -3,30 +3,12 @@ never gets into them."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 from replicators.connectors.model.schema import TableId
+from replicators.connectors.postgres.params import facts as facts_of
+from replicators.connectors.postgres.rules import Rule, code_by, name_of
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql import sql
 from replicators.sources.postgresql.params import PostgresqlParams
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Applies where the sqlstate begins with `state` (empty: any) and the text matches `pattern`
-    (empty: any)."""
-
-    code: str
-    state: str = ""
-    pattern: str = ""
-
-    def fits(self, state: str, text: str) -> bool:
-        return (
-            state.startswith(self.state)
-            and re.search(self.pattern, text, re.IGNORECASE) is not None
-        )
-
 
 RULES = (
     Rule("source:slot-missing", "42704", r"replication slot"),
@@ -92,12 +74,7 @@ ENCODING = "a text is not valid in the database's encoding, or has no form in Un
 
 def code_of(err: BaseException) -> str:
     """The error code for a driver's error; `internal:unexpected` where no rule fits."""
-    state = str(getattr(err, "sqlstate", None) or "")
-    text = str(err)
-    for rule in RULES:
-        if rule.fits(state, text):
-            return rule.code
-    return "internal:unexpected"
+    return code_by(RULES, err)
 
 
 def translate(
@@ -117,22 +94,11 @@ def translate(
             "source:value-unsupported",
             {"column": "not told", "reason": ENCODING, **facts},
         )
-    known: dict[str, object] = {}
-    if params is not None:
-        known = {
-            "host": params.host,
-            "port": params.port,
-            "database": params.database,
-            "user": params.user,
-            "sslmode": params.sslmode,
-            "seconds": 10,
-        }
+    known: dict[str, object] = {} if params is None else facts_of(params)
     if table is not None:
         known["quoted"] = sql.table(table)
     if code == "source:position-lost":
         known["reason"] = "its publication was dropped"
     if code == "internal:unexpected":
-        known["name_of_error"] = (
-            f"{type(err).__name__} {getattr(err, 'sqlstate', None) or ''}".strip()
-        )
+        known["name_of_error"] = name_of(err)
     return ReplicationError(code, table=table, **{**known, **facts})

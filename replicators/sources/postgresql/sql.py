@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, time
 from typing import Any
 
 import pyarrow as pa
 
-from replicators.connectors.model.schema import TableId
-
-
-def name(text: str) -> str:
-    """An identifier in quotes."""
-    return '"' + text.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A string literal, whatever standard_conforming_strings says."""
-    quoted = text.replace("'", "''")
-    return f" E'{quoted.replace(chr(92), chr(92) * 2)}'" if "\\" in text else f"'{quoted}'"
-
-
-def table(table_id: TableId) -> str:
-    """A table's qualified name."""
-    return f"{name(table_id.schema)}.{name(table_id.name)}"
-
-
-def names(texts: Iterable[str]) -> str:
-    """Identifiers in quotes, with commas."""
-    return ", ".join(name(t) for t in texts)
+from replicators.connectors.postgres.sql import literal as literal
+from replicators.connectors.postgres.sql import name as name
+from replicators.connectors.postgres.sql import names as names
+from replicators.connectors.postgres.sql import table as table
 
 
 def printed(quoted: str) -> str:

@@ -1,0 +1,1 @@
+"""What every plugin that speaks to a PostgreSQL server needs: parameters, TLS, quoting, errors."""
