@@ -27,6 +27,13 @@ class Tasks(Protocol):
         it."""
         ...
 
+    @property
+    def folder(self) -> str:
+        """A folder or URL that every task can write to, for files that the target reads later. It
+        belongs to the replicator, and goes with it. Whoever writes there also removes. It may not
+        exist yet."""
+        ...
+
     def map(
         self, function: Callable[[T], R], items: Sequence[T], *, is_urgent: bool = False
     ) -> list[R]:

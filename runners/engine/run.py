@@ -85,12 +85,12 @@ class EngineRun:
         self._store = store
         self._settings = settings
         self._spark = spark
-        self._tasks = SparkTasks(spark)
         self._watchdog = watchdog
         self._stop = stop
         self._log = ChangeLog(
             settings.log_url, job.replicator, uuid.uuid4().hex[:8], settings.log_spool_dir
         )
+        self._tasks = SparkTasks(spark, self._log.target_files)
         self._target = job.target.writer(job.target_params, self._tasks)
         apart = job.target.apart_seconds(job.target_params, settings.keep_seconds)
         self._log_seconds = settings.keep_seconds + apart

@@ -29,7 +29,7 @@ def main() -> None:
 
     registry.targets()[NAME] = PLUGIN
     run.opened_for = _no_session  # type: ignore[assignment]
-    run.SparkTasks = lambda _: LocalTasks()  # type: ignore[assignment, misc]
+    run.SparkTasks = lambda _, folder: LocalTasks(folder=folder)  # type: ignore[assignment, misc]
     Command().run_from_argv(["manage.py", "run_replicator", *sys.argv[1:]])
 
 

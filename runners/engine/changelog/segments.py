@@ -149,6 +149,7 @@ class ChangeLog:
         self.segments = f"{self.root}/segments"
         self.changes = f"{self.root}/changes"
         self.merges = f"{self.root}/merges"
+        self.target_files = target_files_of(url, replicator)
         try:
             self._spool = self._made(
                 Path(spool or tempfile.gettempdir()) / "replicator-spool" / replicator
@@ -228,6 +229,11 @@ def root_of(url: str, replicator: str) -> str:
     if files.is_url(url):
         return f"{url.rstrip('/')}/{replicator}"
     return str(Path(urlparse(url).path or url).absolute() / replicator)
+
+
+def target_files_of(url: str, replicator: str) -> str:
+    """The folder for files that the replicator's target reads later (`Tasks.folder`)."""
+    return f"{root_of(url, replicator)}/target"
 
 
 def file_word(text: str) -> str:

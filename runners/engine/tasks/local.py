@@ -20,8 +20,9 @@ class LocalTasks:
 
     spark = None
 
-    def __init__(self, threads: int = 2) -> None:
+    def __init__(self, threads: int = 2, folder: str = "") -> None:
         self._threads = threads
+        self.folder = folder
 
     def map(
         self, function: Callable[[T], R], items: Sequence[T], *, is_urgent: bool = False

@@ -23,8 +23,9 @@ RESULT = "at int, result binary"
 class SparkTasks:
     """`Tasks` on a Spark session: a partition for each item. Thread safe."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, folder: str = "") -> None:
         self.spark = spark
+        self.folder = folder
 
     def map(
         self, function: Callable[[T], R], items: Sequence[T], *, is_urgent: bool = False

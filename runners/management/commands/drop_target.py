@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.target import TargetTable, Watermarked
+from replicators.connectors.tasks import Tasks
 from replicators.models import Replicator
 from runners.models import Table
 from runners.supervision.jobs import job_of, settings_of
@@ -29,6 +30,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Drop them all."""
+        from runners.engine.changelog.segments import target_files_of
+        from runners.engine.tasks.on_spark import SparkTasks
         from runners.engine.tasks.opening import properties_for
         from runners.engine.tasks.spark import open_session
 
@@ -46,15 +49,14 @@ class Command(BaseCommand):
                 properties,
             )
             try:
-                _drop(job, replicator, spark)
+                folder = target_files_of(settings.log_url, str(replicator.pk))
+                _drop(job, replicator, SparkTasks(spark, folder))
             finally:
                 spark.stop()
 
 
-def _drop(job: Job, replicator: Replicator, spark: Any) -> None:
-    from runners.engine.tasks.on_spark import SparkTasks
-
-    target = job.target.writer(job.target_params, SparkTasks(spark))
+def _drop(job: Job, replicator: Replicator, tasks: Tasks) -> None:
+    target = job.target.writer(job.target_params, tasks)
     # A table that was removed earlier is skipped where its target table was to stay.
     wanted = Q(is_chosen=True) | Q(is_drop_asked=True)
     for row in Table.objects.filter(wanted, replicator=replicator):

@@ -24,7 +24,7 @@ from tests.local.polled import ID, KEYED, NOTE, NOTES, VIEWS, PolledWorld, chang
 def world(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[PolledWorld]:
-    monkeypatch.setattr(run, "SparkTasks", lambda _: LocalTasks())
+    monkeypatch.setattr(run, "SparkTasks", lambda _, folder: LocalTasks(folder=folder))
     made = PolledWorld(tmp_path, request.node.name)
     yield made
     database.cache_clear()
