@@ -157,6 +157,8 @@ NAMED = {
     ("replicators/audit_reading.py", "postgresql"),  # the program's own database
     ("replicators/audit_triggers.py", "postgresql"),  # the program's own database
     ("replicators/reach.py", "postgresql"),  # the program's own database
+    ("replicators/connectors/sql/engines.py", "bigquery"),  # the SQL dialect, in sqlglot's words
+    ("replicators/connectors/sql/engines.py", "mysql"),  # the SQL dialect, in sqlglot's words
 }
 WORDS_TOO = {"files", "memory"}  # names that are words as well
 

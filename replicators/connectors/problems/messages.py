@@ -508,6 +508,14 @@ MESSAGES: Mapping[str, Message] = {
         "be read at the source.",
         "Re-sync the table.",
     ),
+    "target:row-absent": of_table(
+        "A deleted row is not in the target",
+        "The source deleted or changed a row of table `{table}`, which has no key, more often "
+        "than the target has it.",
+        "Re-sync the table.",
+        "The copy was changed by something else, or rows of the source were changed without its "
+        "log (a column added with a default value, for example).",
+    ),
     "target:mode-filter": of_table(
         "No row filter in this mode",
         "Table `{table}` has a row filter, but is copied in the mode {mode}.",

@@ -34,14 +34,6 @@ MESSAGES: Mapping[str, Message] = {
         "The table can't be copied.",
         retry=Retry.AFTER_FIX,
     ),
-    "target:row-absent": of_table(
-        "A deleted row is not in the target",
-        "The source deleted or changed a row of table `{table}`, which has no key, more often "
-        "than the target has it.",
-        "Re-sync the table.",
-        "The copy was changed by something else, or rows of the source were changed without its "
-        "log (a column added with a default value, for example).",
-    ),
     "target:column-reserved": of_table(
         "Column name reserved by Iceberg",
         "Table `{table}` has a column `{column}`, a name that Iceberg keeps for itself.",
