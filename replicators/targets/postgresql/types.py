@@ -1,0 +1,228 @@
+"""PostgreSQL's types for neutral types, and for the columns of a source that is PostgreSQL too.
+
+`fit` knows only the neutral type. `fit_column` also reads `Column.native`, the type's text at the
+source, and keeps a type that the neutral types carry as text. A text of another source's type that
+looks alike stands for the same thing, or the neutral type tells them apart. Asks no server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import (
+    Array,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Enum,
+    Float,
+    Int,
+    Json,
+    LogicalType,
+    String,
+    Time,
+    Timestamp,
+    Unsupported,
+    Uuid,
+)
+from replicators.connectors.target import Fit, FitKind
+
+EXTENSIONS = ("citext", "hstore")
+"""Types that come with an extension of the same name."""
+
+_PRINTED = (
+    "bit", "bit varying", "box", "cidr", "circle", "inet", "interval", "line", "lseg", "macaddr",
+    "macaddr8", "money", "path", "pg_lsn", "point", "polygon", "tsquery", "tsvector", "xml",
+    "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange",
+    "int4multirange", "int8multirange", "nummultirange", "tsmultirange", "tstzmultirange",
+    "datemultirange", "citext", "hstore",
+)  # fmt: skip
+_SAME = re.compile(
+    r"(?:interval [a-z ]+(?:\(\d\))?|interval\(\d\)|bit(?: varying)?\(\d+\)"
+    r"|time(?:\(\d\))? with time zone|" + "|".join(_PRINTED) + ")"
+)
+_NUMBER = re.compile(r"(?:numeric|decimal)(\(\d+,-?\d+\)|\(\d+\))?(?: unsigned)?(?: zerofill)?")
+_EXTENSION = re.compile(r'(?:"[^"]+"\.|\w+\.)?(' + "|".join(EXTENSIONS) + ")")
+_NAME = re.compile(r'(?:(?:"(?:[^"]|"")+"|[^".()\s]+)\.)?("(?:[^"]|"")+"|[^".()\s]+)')
+_KEPT_AS_TEXT = "kept as text"
+
+
+def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
+    """The type for a neutral type, and how its values change."""
+    match kind:
+        case Boolean():
+            return Fit(FitKind.EXACT, "boolean")
+        case Int():
+            return _integer(kind)
+        case Decimal(precision=precision, scale=scale):
+            return Fit(FitKind.EXACT, f"numeric({precision},{scale})")
+        case Float(bits=bits):
+            return Fit(FitKind.EXACT, "real" if bits == 32 else "double precision")
+        case String():
+            return Fit(FitKind.EXACT, "text")
+        case Bytes():
+            return Fit(FitKind.EXACT, "bytea")
+        case Date():
+            return Fit(FitKind.EXACT, "date")
+        case Time():
+            return Fit(FitKind.EXACT, "time without time zone")
+        case Timestamp(zone=zone):
+            return Fit(FitKind.EXACT, f"timestamp {'with' if zone else 'without'} time zone")
+        case Json():
+            return Fit(FitKind.EXACT, "json")
+        case Uuid():
+            return Fit(FitKind.EXACT, "uuid")
+        case Enum():
+            return Fit(FitKind.WIDENED, "text", _KEPT_AS_TEXT)
+        case Array():
+            return _of_items(fit(kind.of))
+        case Unsupported(native=native):
+            return Fit(FitKind.UNSUPPORTED, "", f"type {native} is not known")
+    raise ValueError(f"no fit for {kind}")
+
+
+def _integer(kind: Int) -> Fit:
+    match kind:
+        case Int(bits=16, signed=True):
+            return Fit(FitKind.EXACT, "smallint")
+        case Int(bits=32, signed=True):
+            return Fit(FitKind.EXACT, "integer")
+        case Int(bits=64, signed=True):
+            return Fit(FitKind.EXACT, "bigint")
+        case Int(bits=64):
+            return Fit(FitKind.WIDENED, "numeric(20,0)")
+        case Int(bits=bits) if bits < 16:
+            return Fit(FitKind.WIDENED, "smallint")
+        case Int(bits=16):
+            return Fit(FitKind.WIDENED, "integer")
+        case Int(bits=32):
+            return Fit(FitKind.WIDENED, "bigint")
+    return Fit(FitKind.UNSUPPORTED, "", f"there is no integer of {kind.bits} bits")
+
+
+def _of_items(items: Fit) -> Fit:
+    if items.kind is FitKind.UNSUPPORTED:
+        return items
+    return replace(items, native=f"{items.native}[]")
+
+
+def fit_column(column: Column) -> Fit:
+    """The type for a column. A type of PostgreSQL itself stays what it is."""
+    match column.type:
+        case Array(of=of):
+            return _of_items(fit_column(replace(column, type=of, native=_item(column.native))))
+        case Json() if column.native == "jsonb":
+            return Fit(FitKind.EXACT, "jsonb")
+        case Enum() if enum_name(column):
+            return Fit(FitKind.EXACT, quoted(enum_name(column)))
+        case String():
+            native = _text_native(column.native)
+            if native:
+                return Fit(FitKind.EXACT, native)
+    return fit(column.type)
+
+
+def _item(native: str) -> str:
+    return native.removesuffix("[]")
+
+
+def _text_native(native: str) -> str:
+    """The type of values that are carried as text: PostgreSQL's own, or empty."""
+    number = _NUMBER.fullmatch(native)
+    if number:
+        return f"numeric{number[1] or ''}"
+    extension = _EXTENSION.fullmatch(native)
+    if extension:
+        return extension[1]
+    return native if _SAME.fullmatch(native) else ""
+
+
+def enum_name(column: Column) -> str:
+    """The name of the enum type that the column (or an array's item) has at a PostgreSQL source,
+    without its schema; empty for other columns and sources."""
+    kind, native = column.type, column.native
+    if isinstance(kind, Array):
+        kind, native = kind.of, _item(native)
+    if not isinstance(kind, Enum):
+        return ""
+    found = _NAME.fullmatch(native)
+    if not found:
+        return ""
+    name = found[1]
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def extension_of(column: Column) -> str:
+    """The extension that the column's type comes with; empty where it needs none."""
+    native = fit_column(column).native.removesuffix("[]")
+    return native if native in EXTENSIONS else ""
+
+
+def native(column: Column, namespace: str, extensions: Mapping[str, str]) -> str:
+    """The type's text in a statement. Enums lie in the tables' `namespace`. `extensions` are the
+    server's, each with its schema. A type of an extension that it does not have becomes text."""
+    fitted = fit_column(column)
+    tail = "[]" if isinstance(column.type, Array) else ""
+    if enum_name(column):
+        return f"{quoted(namespace)}.{fitted.native}"
+    extension = extension_of(column)
+    if extension and extension not in extensions:
+        return f"text{tail}"
+    if extension:
+        return f"{quoted(extensions[extension])}.{extension}{tail}"
+    return fitted.native
+
+
+TYPE_SHOWN = """
+CASE WHEN pg_type.typnamespace = 'pg_catalog'::regnamespace
+     THEN format_type(pg_attribute.atttypid, pg_attribute.atttypmod)
+     ELSE (SELECT '"' || replace(n.nspname, '"', '""') || '".'
+                  || CASE WHEN e.typtype = 'e'
+                          THEN '"' || replace(e.typname, '"', '""') || '"' ELSE e.typname END
+                  || CASE WHEN e.oid <> pg_type.oid THEN '[]' ELSE '' END
+           FROM pg_type e JOIN pg_namespace n ON n.oid = e.typnamespace
+           WHERE e.oid = CASE WHEN pg_type.typcategory = 'A' THEN pg_type.typelem
+                              ELSE pg_type.oid END)
+END"""
+"""A column's type as `native` spells it, from rows of pg_attribute and pg_type."""
+
+_WIDER = {
+    "smallint": ("integer", "bigint", "numeric"),
+    "integer": ("bigint", "numeric"),
+    "bigint": ("numeric",),
+    "real": ("double precision",),
+    "json": ("text",),
+    "uuid": ("text",),
+}
+_PARAMETERS = re.compile(r"(\w+)\((\d+),(\d+)\)")
+
+
+def is_wider(live: str, wanted: str) -> bool:
+    """Whether a column may change from one type to another in place: every value stays equal. A
+    type that a person would call narrower never is."""
+    old, new = _PARAMETERS.fullmatch(live), _PARAMETERS.fullmatch(wanted)
+    if live.endswith("[]") or wanted.endswith("[]"):
+        both = live.endswith("[]") and wanted.endswith("[]")
+        return both and is_wider(live.removesuffix("[]"), wanted.removesuffix("[]"))
+    if wanted == "numeric":
+        return old is not None or "numeric" in _WIDER.get(live, ())
+    if old and new:
+        whole = int(new[2]) - int(new[3]) - int(old[2]) + int(old[3])
+        return whole >= 0 and int(new[3]) >= int(old[3])
+    if new and live in _DIGITS:
+        return int(new[2]) - int(new[3]) >= _DIGITS[live]
+    if wanted == "text":
+        return live in ("json", "uuid", "xml", "citext") or live.startswith('"')
+    return wanted in _WIDER.get(live, ())
+
+
+_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
