@@ -4,7 +4,7 @@ No I/O."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -12,11 +12,11 @@ from typing import Any
 
 from replicators.connectors.model.modes import Mode, extra_columns
 from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
-from replicators.connectors.model.types import LogicalType, Unsupported, type_to_json
+from replicators.connectors.model.types import Unsupported, type_to_json
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.target import Fit, FitKind
 
-FitOf = Callable[[LogicalType], Fit]
+FitOf = Callable[[Column], Fit]
 
 
 class Support(StrEnum):
@@ -110,7 +110,7 @@ class Report:
 def _fit_of(column: Column, fit: FitOf) -> Fit:
     if isinstance(column.type, Unsupported):
         return Fit(FitKind.UNSUPPORTED, "", f"type {column.native} cannot be read")
-    return fit(column.type)
+    return fit(column)
 
 
 _SUPPORT = {
@@ -150,12 +150,28 @@ def table_report(
     return TableReport(schema.id.schema, schema.id.name, columns, bool(schema.key), mode, added)
 
 
+def of_target(
+    problem: Problem, schemas: Mapping[TableId, TableSchema], fit: FitOf
+) -> Problem | None:
+    """A source's problem as it is with this target; None where it is none. A column whose values
+    are carried as text loses nothing in a target that has its own type."""
+    facts = dict(problem.facts)
+    schema = schemas.get(problem.table) if problem.table else None
+    if problem.code != "source:column-partial" or "own_reason" not in facts or schema is None:
+        return problem
+    column = next((c for c in schema.supported if c.name == problem.column), None)
+    if column is None or not fit(column).is_own:
+        return problem
+    facts["reason"] = facts.pop("own_reason")
+    return replace(problem, facts=tuple(facts.items())) if facts["reason"] else None
+
+
 def fit_problems(schema: TableSchema, fit: FitOf) -> list[Problem]:
     """Problems from the target's types. A column without a type at the target is left out; if it is
     part of the key, that is an error."""
     found: list[Problem] = []
     for column in schema.supported:
-        result = fit(column.type)
+        result = fit(column)
         facts = {"native": column.native, "reason": result.reason, "target_type": result.native}
         if result.kind is FitKind.UNSUPPORTED:
             is_key = column.name in schema.key

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from assessments.looks import LookTimedOut, look
 from assessments.modes import mode_problems, modes_of
-from assessments.report import Report, fit_problems, missing_tables, report_of
+from assessments.report import Report, fit_problems, missing_tables, of_target, report_of
 from replicators import audit
 from replicators.config import (
     ReplicatorConfig,
@@ -198,7 +198,8 @@ def assess(config: ReplicatorConfig) -> Report:
         problems += _looked("target", lambda: _ask_target(config, chosen))
     except ReplicationError as err:
         problems.append(problem_of(err))
-    fit = config.target.fit
+    fit = config.target.fits
+    problems = [p for p in (of_target(p, schemas, fit) for p in problems) if p is not None]
     problems += [p for schema in chosen for p in fit_problems(schema, fit)]
     problems += mode_problems(config, chosen)
     return report_of(chosen, fit, problems, modes_of(config))

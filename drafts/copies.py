@@ -68,7 +68,7 @@ def _accepted(replicator: Replicator) -> list[list[str]]:
     replicator copy them."""
     drafts = Draft.objects.filter(replicator_id=replicator.pk).values_list("accepted", flat=True)
     found = {tuple(column) for accepted in drafts for column in accepted}
-    fit = target_plugin(replicator.target_kind).fit
+    fit = target_plugin(replicator.target_kind).fits
     for row in Table.objects.shown().filter(replicator=replicator):
         if row.schema is None:
             continue

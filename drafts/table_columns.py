@@ -51,11 +51,11 @@ def column_lines(
 ) -> list[dict[str, Any]]:
     """A line for each column of a table: its types on both sides, and whether it is in `chosen`
     (empty: all)."""
-    fit = target_plugin(target_kind).fit if target_kind else None
+    fit = target_plugin(target_kind).fits if target_kind else None
     lines = []
     for column in schema.columns:
         can_read = not isinstance(column.type, Unsupported)
-        fitted = fit(column.type) if fit and can_read else None
+        fitted = fit(column) if fit and can_read else None
         has_place = fitted is None or fitted.kind is not FitKind.UNSUPPORTED
         lines.append(
             {

@@ -37,11 +37,13 @@ class FitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The target's type for a neutral type; `reason` where something is lost."""
+    """The target's type for a neutral type; `reason` where something is lost. `is_own`: it is the
+    source's own type, so nothing is lost where the neutral type carries its values as text."""
 
     kind: FitKind
     native: str
     reason: str = ""
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +423,9 @@ class TargetPlugin(Generic[P]):
     `apart_seconds`: given how long changes are kept, the time between the older versions that are
     kept for rewinds beyond the history; 0: none are kept. `places`: the hosts and files that the
     params lead to, so that they are checked before anything is opened. `messages`: the texts of the
-    codes that only this target has. `rank`: pages list lower ranks first.
+    codes that only this target has. `fit_column`: for a target that can hold more of a source's own
+    types than the neutral types say; it reads `Column.native` too, and everybody asks `fits`.
+    `rank`: pages list lower ranks first.
     """
 
     name: str
@@ -444,6 +448,11 @@ class TargetPlugin(Generic[P]):
     merge_seconds: Callable[[P], float | None] = lambda _: None
     resolved_seconds: float = 5.0
     messages: Mapping[str, Message] = field(default_factory=dict)
+    fit_column: Callable[[Column], Fit] | None = None
     icon: str = "database"
     rank: int = 100
     is_hidden: bool = False
+
+    def fits(self, column: Column) -> Fit:
+        """The target's type for a column, and how well its values fit."""
+        return self.fit(column.type) if self.fit_column is None else self.fit_column(column)

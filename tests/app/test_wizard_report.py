@@ -253,7 +253,7 @@ def test_what_a_columns_line_has_no_room_for_is_told_above_it(browser: Client, e
     ]
     draft = make_draft(editor, tables=[{"schema": "shop", "name": n} for n in ("orders", "places")])
     schemas = [catalog.TABLES[orders], catalog.TABLES[places]]
-    report_store(draft, made_of(schemas, plugin_of("target", "memory").fit, problems))
+    report_store(draft, made_of(schemas, plugin_of("target", "memory").fits, problems))
     html = browser.get(address(draft, "assessment")).content.decode()
     told = re.findall(r'data-testid="problem" data-code="([^"]*)"', html)
     assert sorted(told) == ["source:column-compressed", "target:column-case"]

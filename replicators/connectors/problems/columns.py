@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from replicators.connectors.model.changes import is_reserved
@@ -12,9 +13,13 @@ from replicators.connectors.problems.problem import Problem, Severity
 
 
 def column_problems(
-    selection: TableSelection, table: TableSchema, partial: Mapping[str, str]
+    selection: TableSelection,
+    table: TableSchema,
+    partial: Mapping[str, str],
+    own: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Problem]:
-    """Columns that can't be copied; columns that lose something (`partial`: why, by wire name);
+    """Columns that can't be copied; columns that lose something (`partial`: why, by wire name;
+    `own`: why at a target that has the column's own type, empty where it loses nothing there);
     chosen columns that do not exist; a table without any column."""
     if not table.supported:
         yield Problem.of("source:no-columns", table=table.id)
@@ -28,9 +33,9 @@ def column_problems(
         elif isinstance(column.type, Unsupported):
             yield Problem.of("source:column-unsupported", **facts)
         elif column.wire in partial:
-            reason = partial[column.wire]
-            yield Problem.of(
-                "source:column-partial", severity=Severity.WARNING, reason=reason, **facts
-            )
+            facts["reason"] = partial[column.wire]
+            if column.wire in own:
+                facts["own_reason"] = own[column.wire]
+            yield Problem.of("source:column-partial", severity=Severity.WARNING, **facts)
     for missing in sorted(set(selection.columns) - {c.name for c in table.columns}):
         yield Problem.of("source:column-missing", table=table.id, column=missing)

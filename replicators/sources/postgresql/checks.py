@@ -19,7 +19,7 @@ from replicators.sources.postgresql.catalog import describe
 from replicators.sources.postgresql.connections import ReplicationConnection, connect
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.params import PostgresqlParams
-from replicators.sources.postgresql.types import PARTIAL
+from replicators.sources.postgresql.types import OWN, PARTIAL
 
 MINIMUM_VERSION = 140000
 Connection = psycopg.Connection[Any]
@@ -153,7 +153,7 @@ class PostgresqlChecks(Closing):
             code = "source:kept-by-count" if schema.full_before else "source:no-key"
             quoted = sql.table(schema.id)
             yield Problem.of(code, severity=Severity.WARNING, table=schema.id, quoted=quoted)
-        yield from column_problems(selection, schema, PARTIAL)
+        yield from column_problems(selection, schema, PARTIAL, OWN)
         yield from filter_problems(selection, schema, filters.refusal, filters.may_be_unsent)
 
     def _rights(self, table: TableId, rights: tuple[Any, ...]) -> Iterator[Problem]:

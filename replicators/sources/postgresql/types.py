@@ -199,6 +199,14 @@ PARTIAL: dict[str, str] = {
     "as_text[]": f"{_ARRAY_REASON}; {_TEXT_REASON}",
 }
 
+OWN: dict[str, str] = {
+    "numeric_text": "",
+    "as_text": "",
+    "numeric_text[]": _ARRAY_REASON,
+    "as_text[]": _ARRAY_REASON,
+}
+"""As `PARTIAL`, where the target has the column's own type."""
+
 _OIDS: dict[str, tuple[int, int]] = {
     "bool": (16, 1000), "bytea": (17, 1001), "char": (18, 1002), "name": (19, 1003),
     "int8": (20, 1016), "int2": (21, 1005), "int4": (23, 1007), "text": (25, 1009),

@@ -114,7 +114,7 @@ def _binary(fields: Sequence[Field], arrays: Sequence[pa.Array]) -> memoryview:
     k.put_count(out, pos, len(values))
     for one in values:
         one.put(out, pos)
-    return memoryview(out)
+    return memoryview(out.data)
 
 
 def _room(rows: int, head: int, values: Sequence[_Values]) -> tuple[Bytes, Ints, Ints]:

@@ -116,13 +116,13 @@ def fit_column(column: Column) -> Fit:
         case Array(of=of):
             return _of_items(fit_column(replace(column, type=of, native=_item(column.native))))
         case Json() if column.native == "jsonb":
-            return Fit(FitKind.EXACT, "jsonb")
+            return Fit(FitKind.EXACT, "jsonb", is_own=True)
         case Enum() if enum_name(column):
-            return Fit(FitKind.EXACT, quoted(enum_name(column)))
+            return Fit(FitKind.EXACT, quoted(enum_name(column)), is_own=True)
         case String():
             native = _text_native(column.native)
             if native:
-                return Fit(FitKind.EXACT, native)
+                return Fit(FitKind.EXACT, native, is_own=True)
     return fit(column.type)
 
 
