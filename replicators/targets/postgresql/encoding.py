@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from psycopg.errors import InvalidBinaryRepresentation
 
 from replicators.targets.postgresql import kernels as k
 
@@ -42,13 +43,11 @@ _ARROW: dict[str, pa.DataType] = {
 }  # fmt: skip
 
 
-class UnfitValue(ValueError):
-    """A value that its column can't take. `column` is its name."""
+class UnfitValue(InvalidBinaryRepresentation):
+    """A value that its column can't take, with the server's own code for that."""
 
     def __init__(self, column: str, reason: str) -> None:
-        super().__init__(reason)
-        self.column = column
-        self.reason = reason
+        super().__init__(f"column {column}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import (
@@ -167,13 +168,16 @@ def extension_of(column: Column) -> str:
     return native if native in EXTENSIONS else ""
 
 
-def native(column: Column, namespace: str, extensions: Mapping[str, str]) -> str:
-    """The type's text in a statement. Enums lie in the tables' `namespace`. `extensions` are the
-    server's, each with its schema. A type of an extension that it does not have becomes text."""
+def native(
+    column: Column, namespace: str = "", extensions: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """The type's text in a statement. Enums lie in the tables' `namespace`; without one they are
+    text. `extensions` are the server's, each with its schema. A type of an extension that it does
+    not have becomes text."""
     fitted = fit_column(column)
     tail = "[]" if isinstance(column.type, Array) else ""
     if enum_name(column):
-        return f"{quoted(namespace)}.{fitted.native}"
+        return f"{quoted(namespace)}.{fitted.native}" if namespace else f"text{tail}"
     extension = extension_of(column)
     if extension and extension not in extensions:
         return f"text{tail}"
