@@ -78,7 +78,7 @@ class _Page:
     is_stale: bool = False
     may_accept: bool = False
     tested: str = ""
-    told: list[dict[str, Any]] = field(default_factory=list)
+    reported: list[dict[str, Any]] = field(default_factory=list)
 
 
 @sensitive_post_parameters()
@@ -161,7 +161,7 @@ def _test(page: _Page, role: str, actor: User | None) -> None:
     try:
         with secrets_asked(found, actor):
             params = params_merged(found, role, given)
-        page.told = [p.to_json() for p in connection_test(role=role, kind=kind, params=params)]
+        page.reported = [p.to_json() for p in connection_test(role=role, kind=kind, params=params)]
     except InvalidConfig as err:
         page.status, page.errors = 422, err.errors
     else:
@@ -274,8 +274,8 @@ def _part(page: _Page, role: str) -> dict[str, Any]:
             if f.id not in names
         ],
         "is_tested": is_tested,
-        "works": is_tested and all(p["severity"] != Severity.ERROR for p in page.told),
-        "problems": page.told if is_tested else [],
+        "works": is_tested and all(p["severity"] != Severity.ERROR for p in page.reported),
+        "problems": page.reported if is_tested else [],
     }
 
 

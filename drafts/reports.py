@@ -14,7 +14,7 @@ from drafts.models import Draft, StoredReport
 from replicators.connectors.model.modes import Mode
 
 ERROR = "ERROR"
-TOLD_BY_LINE = frozenset(
+REPORTED_BY_LINE = frozenset(
     {
         "source:column-unsupported", "source:column-partial", "target:column-unsupported",
         "target:column-lossy",
@@ -84,11 +84,13 @@ class TableLine:
         return any(p["severity"] == ERROR for p in self.problems)
 
     @property
-    def told(self) -> list[dict[str, Any]]:
+    def reported(self) -> list[dict[str, Any]]:
         """The problems that no column's line shows."""
         lines = {c.name for c in self.columns if c.support != Support.YES}
         return [
-            p for p in self.problems if p["column"] not in lines or p["code"] not in TOLD_BY_LINE
+            p
+            for p in self.problems
+            if p["column"] not in lines or p["code"] not in REPORTED_BY_LINE
         ]
 
     @property

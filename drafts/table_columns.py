@@ -235,10 +235,12 @@ def _about(found: Replicator, row: Table) -> dict[str, Any]:
 
 def _ticked(found: Replicator, row: Table, schema: TableSchema) -> set[str]:
     """The explicitly chosen columns, by their present names."""
-    told = table_row(row, selections(found))
+    reported = table_row(row, selections(found))
     known_by = source_plugin(found.source_kind).capabilities.columns
-    names = followed(schema, told.selection, told.schema, SchemaPolicy.EVOLVE, known_by).columns
-    return {c.name for c in names} | {*schema.key} if told.columns else set()
+    names = followed(
+        schema, reported.selection, reported.schema, SchemaPolicy.EVOLVE, known_by
+    ).columns
+    return {c.name for c in names} | {*schema.key} if reported.columns else set()
 
 
 def _chosen(found: Replicator, row: Table, schema: TableSchema) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def new(request: HttpRequest) -> HttpResponseBase:
             return wizard.moved(visit) or go(request, wizard.step_url(visit.draft, "name"))
         visit.status, visit.typed = 422, fields
         if visit.act == AUTOSAVE:
-            return wizard.saved(visit, told=_name_told(visit), draft=None)
+            return wizard.saved(visit, reported=_name_reported(visit), draft=None)
     context = {**_name_context(visit), "draft": None, "url": reverse("drafts:new")}
     context["steps"] = steps.steps_of(None, "name")
     return wizard.show(visit, "drafts/partials/_name.html", context)
@@ -118,12 +118,12 @@ def _uuid(text: str) -> str:
 
 def _begun(visit: Visit) -> HttpResponse:
     """The answer to the first autosave: the page becomes the draft's page."""
-    response = wizard.saved(visit, told=_name_told(visit))
+    response = wizard.saved(visit, reported=_name_reported(visit))
     response["HX-Replace-Url"] = visit.url
     return response
 
 
-def _name_told(visit: Visit) -> list[Field]:
+def _name_reported(visit: Visit) -> list[Field]:
     errors = visit.errors or (steps.faults(visit.draft, "name") if visit.draft.name else {})
     return [
         Field("name", "Name", error=name_fault(errors), help=NAME_HELP),
@@ -139,7 +139,7 @@ def name(request: HttpRequest, visit: Visit) -> HttpResponse:
         if done:
             return done
     if visit.act == AUTOSAVE:
-        return wizard.saved(visit, told=_name_told(visit))
+        return wizard.saved(visit, reported=_name_reported(visit))
     return wizard.show(visit, "drafts/partials/_name.html", _name_context(visit))
 
 
@@ -195,7 +195,7 @@ def connector(request: HttpRequest, pk: str, role: str) -> HttpResponse:
             tested = _test(visit, role)
     context = {**_connector_context(visit, role), **tested}
     if visit.act == AUTOSAVE:
-        return wizard.saved(visit, told=_told(visit, role, context), **context)
+        return wizard.saved(visit, reported=_reported(visit, role, context), **context)
     return wizard.show(visit, "drafts/partials/_connector.html", context)
 
 
@@ -217,7 +217,7 @@ def _take(visit: Visit, role: str) -> HttpResponse:
     return toasted(wizard.show(visit, panel, _connector_context(visit, role)), text)
 
 
-def _told(visit: Visit, role: str, context: Mapping[str, Any]) -> list[Field]:
+def _reported(visit: Visit, role: str, context: Mapping[str, Any]) -> list[Field]:
     """The form's fields. Filled-in fields show their faults."""
     values = context["values"]
     faults = steps.faults(visit.draft, role)
@@ -291,8 +291,8 @@ def advanced(request: HttpRequest, visit: Visit) -> HttpResponse:
             return done
     values = visit.typed.get("options") or visit.draft.options
     if visit.act == AUTOSAVE:
-        told = option_fields(values, steps.faults(visit.draft, "advanced"), defaults)
-        return wizard.saved(visit, told=told)
+        reported = option_fields(values, steps.faults(visit.draft, "advanced"), defaults)
+        return wizard.saved(visit, reported=reported)
     found = picks_fitting(option_fields(values, visit.errors, defaults), visit.draft.target_kind)
     context = {"options": found}
     return wizard.show(visit, "drafts/partials/_advanced.html", context)

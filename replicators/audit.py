@@ -247,11 +247,11 @@ def _shown(values: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]
     found: dict[str, Any] = {}
     room = LONGEST_ROW
     for number, (name, value) in enumerate(plain.items()):
-        told = _cut(_masked(name, value, secret, MASK))
-        room -= len(name) + len(json.dumps(told))
+        reported = _cut(_masked(name, value, secret, MASK))
+        room -= len(name) + len(json.dumps(reported))
         if number == LONGEST_LIST or room < 0:
             return {**found, "…": f"and {len(plain) - number} more"}
-        found[_text(name)[:LONGEST_TEXT]] = told
+        found[_text(name)[:LONGEST_TEXT]] = reported
     return found
 
 

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 _TABLE = "replicators_auditentry"
-_TOLD = f"SELECT 1 FROM {_TABLE} p WHERE p.act = 'audit_pruned' AND p.pruned_before > OLD.at"  # noqa: S608 - a name of ours
+_REPORTED = f"SELECT 1 FROM {_TABLE} p WHERE p.act = 'audit_pruned' AND p.pruned_before > OLD.at"  # noqa: S608 - a name of ours
 _SAID = "rows of the audit trail are neither changed nor deleted"
 _SQLITE = (
     f"CREATE TRIGGER audit_no_update BEFORE UPDATE ON {_TABLE} "
     f"BEGIN SELECT RAISE(ABORT, '{_SAID}'); END",
-    f"CREATE TRIGGER audit_no_delete BEFORE DELETE ON {_TABLE} WHEN NOT EXISTS ({_TOLD}) "
+    f"CREATE TRIGGER audit_no_delete BEFORE DELETE ON {_TABLE} WHEN NOT EXISTS ({_REPORTED}) "
     f"BEGIN SELECT RAISE(ABORT, '{_SAID}'); END",
 )
 _POSTGRESQL = (
     f"""CREATE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        IF TG_OP = 'DELETE' AND EXISTS ({_TOLD}) THEN RETURN OLD; END IF;
+        IF TG_OP = 'DELETE' AND EXISTS ({_REPORTED}) THEN RETURN OLD; END IF;
         RAISE EXCEPTION '{_SAID}' USING ERRCODE = 'restrict_violation';
     END $$""",
     f"CREATE TRIGGER audit_no_change BEFORE UPDATE OR DELETE ON {_TABLE} "

@@ -191,8 +191,8 @@ def parse_name(raw: Any) -> str:
     if not name:
         raise InvalidConfig({"name": "is required"})
     if len(name) > NAME_LENGTH:
-        told = f"must be at most {NAME_LENGTH} characters; it has {len(name)}"
-        raise InvalidConfig({"name": told})
+        reported = f"must be at most {NAME_LENGTH} characters; it has {len(name)}"
+        raise InvalidConfig({"name": reported})
     if not name.isprintable():
         raise InvalidConfig({"name": "must have printable characters only"})
     return name
@@ -202,8 +202,8 @@ def parse_description(raw: Any) -> str:
     """The description; InvalidConfig where it is too long."""
     text = str(raw or "")
     if len(text) > DESCRIPTION_LENGTH:
-        told = f"must be at most {DESCRIPTION_LENGTH} characters; it has {len(text)}"
-        raise InvalidConfig({"description": told})
+        reported = f"must be at most {DESCRIPTION_LENGTH} characters; it has {len(text)}"
+        raise InvalidConfig({"description": reported})
     return text
 
 

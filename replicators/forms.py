@@ -137,25 +137,25 @@ def _option_field(
     errors: Mapping[str, str],
     defaults: Mapping[str, Any],
 ) -> Field:
-    told, suggested = option.metadata, defaults.get(option.name, option.default)
+    reported, suggested = option.metadata, defaults.get(option.name, option.default)
     value = values.get(option.name, suggested)
-    is_choice = bool(told["choices"])
+    is_choice = bool(reported["choices"])
     unit = "" if is_choice else option.name.rsplit("_", 1)[1]
     default = suggested if is_choice else f"{suggested:g}"
     return Field(
         id=f"options.{option.name}",
-        label=f"{told['label']} ({unit})" if unit else told["label"],
+        label=f"{reported['label']} ({unit})" if unit else reported["label"],
         value=f"{value:g}" if isinstance(value, float) else value,
-        help=f"{told['help']} A change applies {told['applies']}.",
-        error=_sentence(told["label"], errors.get(f"options.{option.name}", "")),
-        minimum=told.get("minimum"),
-        maximum=told.get("maximum"),
-        title=told["label"],
+        help=f"{reported['help']} A change applies {reported['applies']}.",
+        error=_sentence(reported["label"], errors.get(f"options.{option.name}", "")),
+        minimum=reported.get("minimum"),
+        maximum=reported.get("maximum"),
+        title=reported["label"],
         unit=unit,
         default=str(default),
-        about=told["help"],
-        applies=told["applies"],
-        picks=told["choices"],
+        about=reported["help"],
+        applies=reported["applies"],
+        picks=reported["choices"],
     )
 
 

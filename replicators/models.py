@@ -89,7 +89,7 @@ class Scope(models.TextChoices):
 
 class ApiToken(models.Model):
     """A program's token. Only its SHA-256 is kept; its text is shown once. Without `expires_at` it
-    never ends. `is_end_told`: the audit trail has recorded its end."""
+    never ends. `is_end_recorded`: the audit trail has recorded its end."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
@@ -98,7 +98,7 @@ class ApiToken(models.Model):
     digest = models.CharField(max_length=64, unique=True)
     scope = models.CharField(max_length=10, choices=Scope.choices, default=Scope.WRITE)
     expires_at = models.DateTimeField(null=True, blank=True)
-    is_end_told = models.BooleanField(default=False)
+    is_end_recorded = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
 

@@ -74,14 +74,14 @@ def params_shown(row: Definition, role: str) -> dict[str, Any]:
         if err.code not in {"config:unknown-kind", "config:secrets-unreadable"}:
             raise
         plain = _plain_shown(getattr(row, f"{role}_params"))
-        return {**plain, **dict.fromkeys(_secrets_told(row, role), MASK)}
+        return {**plain, **dict.fromkeys(_secrets_reported(row, role), MASK)}
 
 
 def _plain_shown(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: cleared(value) for name, value in values.items()}
 
 
-def _secrets_told(row: Definition, role: str) -> Iterable[str]:
+def _secrets_reported(row: Definition, role: str) -> Iterable[str]:
     """The names of the stored secrets. Where they can't be read, the names of all secrets that the
     plugin has."""
     try:
@@ -140,7 +140,7 @@ def audited_values(row: Definition) -> tuple[dict[str, Any], set[str]]:
         try:
             hidden = decrypt(stored)
         except ReplicationError:
-            hidden = dict.fromkeys(_secrets_told(row, role), stored)
+            hidden = dict.fromkeys(_secrets_reported(row, role), stored)
         params = {**getattr(row, f"{role}_params"), **hidden}
         found[f"{role}.kind"] = getattr(row, f"{role}_kind")
         found |= {f"{role}.{name}": value for name, value in params.items()}

@@ -31,8 +31,8 @@ def address_of(request: HttpRequest) -> str:
     Then the address is the one that the proxy added, the last of `X-Forwarded-For`; the browser
     controls those before it."""
     connected: str = request.META.get("REMOTE_ADDR", "")
-    told = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
-    return told if told and settings.BEHIND_PROXY else connected
+    reported = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+    return reported if reported and settings.BEHIND_PROXY else connected
 
 
 def is_throttled(name: str, address: str) -> bool:

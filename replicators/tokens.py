@@ -108,14 +108,14 @@ def tokens_expire(now: datetime | None = None) -> int:
     """Record in the audit trail the tokens that have ended since the last call, and delete those
     that ended long ago. Returns how many ended."""
     now = now or timezone.now()
-    ended = ApiToken.objects.filter(expires_at__lte=now, is_end_told=False)
+    ended = ApiToken.objects.filter(expires_at__lte=now, is_end_recorded=False)
     tokens = list(ended.select_related("user")[:1_000])
     for token in tokens:
         with transaction.atomic():
-            if ended.filter(pk=token.pk).update(is_end_told=True):
+            if ended.filter(pk=token.pk).update(is_end_recorded=True):
                 _record("token_expired", token)
     ApiToken.objects.filter(
-        is_end_told=True, expires_at__lt=now - timedelta(days=KEPT_DAYS)
+        is_end_recorded=True, expires_at__lt=now - timedelta(days=KEPT_DAYS)
     ).delete()
     return len(tokens)
 

@@ -120,8 +120,8 @@ def password(request: HttpRequest) -> HttpResponse:
     throttle.succeeded(*who)
     ended = accounts.password_change(form=form, keeps_tokens="keep_tokens" in request.POST)
     update_session_auth_hash(request, form.user)
-    told = f" {ended} token{'s' * (ended != 1)} ended with the old one." if ended else ""
-    return go(request, "account", f"Your password is changed.{told}")
+    reported = f" {ended} token{'s' * (ended != 1)} ended with the old one." if ended else ""
+    return go(request, "account", f"Your password is changed.{reported}")
 
 
 @never_cache

@@ -34,8 +34,8 @@ from runners.shown import (
     RunView,
     TableView,
     error_shown,
-    told,
-    waits_told,
+    reported,
+    waits_reported,
 )
 from runners.states import RunState, TableState
 from runners.supervision.capacity import run_limit_facts, running_names
@@ -107,7 +107,7 @@ def _shown(loaded: _Loaded, totals: Totals, live: int, now: datetime) -> Shown:
         tables=totals.tables,
         failing_tables=totals.failing,
         is_log_full=bool(progress and progress.facts.get("is_backpressure")),
-        is_source_waited_for=bool(progress and waits_told(progress.facts, now)),
+        is_source_waited_for=bool(progress and waits_reported(progress.facts, now)),
     )
     return replicator_state(facts, now)
 
@@ -252,7 +252,7 @@ def replicator_status(replicator: Replicator) -> dict[str, Any]:
         "desired_state": view.replicator.desired_state,
         "lag_seconds": view.lag_seconds,
         "consistent_at": consistent_at(replicator),
-        "error": told(view.error),
+        "error": reported(view.error),
         "copy": copying and copying.to_json(),
         "tables": [t.to_json() for t in table_views(view, tables_shown(replicator))],
     }
@@ -310,7 +310,7 @@ def target_after(event: Event) -> str:
     return "left" if left.exists() else "dropped"
 
 
-def deletion_told(pk: uuid.UUID | str) -> dict[str, Any] | None:
+def deletion_reported(pk: uuid.UUID | str) -> dict[str, Any] | None:
     """How the deletion of a replicator ended, in the form of REST; None for a replicator that still
     exists or never existed."""
     event = deletion(pk)

@@ -269,13 +269,13 @@ def table_rewind(
     if text:
         raise IllegalTransition(table.state, "table_rewind_asked", message=text)
     Table.objects.filter(pk=table.pk).update(rewind_to=at)
-    told = at.astimezone(UTC).isoformat(" ", "seconds")
+    reported = at.astimezone(UTC).isoformat(" ", "seconds")
     act_add(
         "table_rewind_asked",
         replicator=row,
         actor=actor,
         table=TableId(schema, name),
-        facts={"at": told},
+        facts={"at": reported},
     )
     nudge()
     table.refresh_from_db()

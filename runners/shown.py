@@ -45,7 +45,7 @@ class TableView:
             "updates": self.row.updates,
             "deletes": self.row.deletes,
             "lag_seconds": self.lag_seconds,
-            "error": told(self.error),
+            "error": reported(self.error),
         }
 
     def asked_json(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class ReplicatorView:
     def waits_for(self) -> str:
         """What the run waits for at the source, as reported within the last seconds; empty where it
         waits for nothing."""
-        return waits_told(self.facts, timezone.now()) if self.is_live else ""
+        return waits_reported(self.facts, timezone.now()) if self.is_live else ""
 
     @property
     def is_paused(self) -> bool:
@@ -126,7 +126,7 @@ class ReplicatorView:
         return {state: count for state, count in found.items() if count}
 
 
-def told(error: dict[str, Any] | None) -> dict[str, Any] | None:
+def reported(error: dict[str, Any] | None) -> dict[str, Any] | None:
     """An error in the form of REST, without the fields that only a page's notice has."""
     return error and {k: v for k, v in error.items() if k not in {"title", "severity"}}
 
@@ -179,7 +179,7 @@ def error_shown(
     }
 
 
-def waits_told(facts: dict[str, Any], now: datetime) -> str:
+def waits_reported(facts: dict[str, Any], now: datetime) -> str:
     """What the run waits for at the source, as it reported within the last seconds."""
     age = now.timestamp() - facts.get("waits_at", 0.0)
     return str(facts["waits"]) if age <= FRESH_SECONDS else ""

@@ -74,7 +74,7 @@ TABLE_TRANSITIONS: dict[tuple[TableState, str], TableState] = {
     **{(s, "table_failed"): TableState.FAILING for s in _LIVE},
     **{(s, "table_removed"): TableState.REMOVED for s in _LIVE},
 }
-TOLD_ALWAYS = frozenset({"table_rewind_started", "table_rewind_refused", "table_rewound"})
+RECORDED_ALWAYS = frozenset({"table_rewind_started", "table_rewind_refused", "table_rewound"})
 """Events that are recorded even where neither state nor error changes."""
 assert {e for _, e in TABLE_TRANSITIONS} == set(EVENTS_STATE)
 

@@ -12,10 +12,10 @@ from runners.engine.store.table_states import is_heard
 from runners.events.write import event_add
 from runners.models import Run, Table
 from runners.states import (
+    RECORDED_ALWAYS,
     RUN_ACTIVE,
     RUN_TRANSITIONS,
     TABLE_TRANSITIONS,
-    TOLD_ALWAYS,
     RunState,
     TableState,
 )
@@ -98,7 +98,7 @@ def table_transition(
                 state, code, facts = TableState.FAILING, now.error_code, now.error_facts
         values = {"state": state, **_error(now, state, code, facts), **changes}
         if Table.objects.filter(pk=table.pk, state=now.state).update(**values):
-            if state != now.state or code != now.error_code or event in TOLD_ALWAYS:
+            if state != now.state or code != now.error_code or event in RECORDED_ALWAYS:
                 event_add(
                     event,
                     replicator=now.replicator,

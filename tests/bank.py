@@ -94,7 +94,7 @@ def _delta_sum(world: World, name: str, version: int) -> Decimal:
     return Decimal(sum(rows.column("balance").to_pylist()))
 
 
-def told_at_target(world: World) -> dict[int, set[tuple[str, str]]]:
+def reported_at_target(world: World) -> dict[int, set[tuple[str, str]]]:
     """The progress table in the target: (table, version) by sequence, read without Spark."""
     if world.format == "delta":
         from deltalake import DeltaTable

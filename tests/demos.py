@@ -65,10 +65,10 @@ class Demo:
                 env=kept | self._environment,
                 start_new_session=True,
             )
-        until(self._is_told, "the demo is up")
+        until(self._is_reported, "the demo is up")
         return self.place.read(self.place.result)
 
-    def _is_told(self) -> bool:
+    def _is_reported(self) -> bool:
         assert self.parent is not None
         said = self.log.read_text()
         assert self.parent.poll() is None, said

@@ -15,8 +15,8 @@ class FilesWorld(World):
     """In a folder, with buckets of ten seconds. `format` is the files'."""
 
     def target_params(self) -> tuple[str, dict[str, Any]]:
-        told = {"location": str(self.warehouse), "format": self.format, "bucket": "10 seconds"}
-        return "files", {**told, **self.target}
+        reported = {"location": str(self.warehouse), "format": self.format, "bucket": "10 seconds"}
+        return "files", {**reported, **self.target}
 
     def generation(self, name: str) -> Path | None:
         """The folder of a table's last whole copy."""

@@ -389,11 +389,11 @@ class World:
             self._alive()
             return holds()
 
-        def told() -> str:
+        def reported() -> str:
             tail = self.child.tail() if self.child else ""
             return f"{what}\n{self.states()}\n{self.unmerged()}\n{tail}"
 
-        return until(look, told, seconds)
+        return until(look, reported, seconds)
 
     def until_states(self, state: str, *names: str, seconds: float = DEADLINE_SECONDS) -> None:
         """Wait until these tables (default: all) say `state`, such as `failing
@@ -496,10 +496,10 @@ class World:
         wanted = names or self.tables
         self.settle(*wanted)
         for name in wanted:
-            told = self.differences(name)
-            assert not told, (
-                f"{name}: {len(told)} rows differ, of {len(self.source_rows(name))}\n"
-                + ("\n".join(told[:10]))
+            reported = self.differences(name)
+            assert not reported, (
+                f"{name}: {len(reported)} rows differ, of {len(self.source_rows(name))}\n"
+                + ("\n".join(reported[:10]))
             )
 
     def tokens(self, name: str) -> list[int]:
@@ -533,8 +533,8 @@ def differing(
     expected = Counter(_comparable(r, columns) for r in source)
     found = Counter(_comparable(r, columns) for r in target)
     lost, extra = expected - found, found - expected
-    told = [f"lost x{n}: {_short(r, key)}" for r, n in lost.items()]
-    return told + [f"extra x{n}: {_short(r, key)}" for r, n in extra.items()]
+    reported = [f"lost x{n}: {_short(r, key)}" for r, n in lost.items()]
+    return reported + [f"extra x{n}: {_short(r, key)}" for r, n in extra.items()]
 
 
 def _read_delta(folder: Path) -> list[dict[str, Any]]:

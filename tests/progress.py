@@ -1,5 +1,5 @@
-"""What is told beside pytest's own lines: a failure at once, since a run that is broken off tells
-nothing at its end, and at the end the time of each suite and of all."""
+"""What is reported beside pytest's own lines: a failure at once, since a run that is broken off
+tells nothing at its end, and at the end the time of each suite and of all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Progress:
         adversary's walks say of themselves."""
         for walk in self._walks:
             self._terminal.write_line(walk)
-        told = (f"{suite} {seconds:.0f} s" for suite, seconds in self._seconds.items())
-        self._terminal.write_line(", ".join(told))
+        reported = (f"{suite} {seconds:.0f} s" for suite, seconds in self._seconds.items())
+        self._terminal.write_line(", ".join(reported))
         minutes = (time.monotonic() - self._begun) / 60
         self._terminal.write_line(f"{minutes:.1f} minutes, of {BUDGET_MINUTES} for `make test`")

@@ -31,10 +31,10 @@ def manifests(generation: Path) -> list[dict[str, Any]]:
     """The manifests of closed buckets, in order; each with its `folder`."""
     found = []
     for path in sorted(generation.glob("*/*/_manifest.json")):
-        told = json.loads(path.read_text())
-        assert told["bucket"] == path.parent.name
-        assert path.parent.parent.name == told["bucket"][:10]
-        found.append({**told, "folder": path.parent})
+        reported = json.loads(path.read_text())
+        assert reported["bucket"] == path.parent.name
+        assert path.parent.parent.name == reported["bucket"][:10]
+        found.append({**reported, "folder": path.parent})
     return found
 
 

@@ -65,7 +65,7 @@ class Report:
         elif report.when == "call" or report.skipped:
             case.outcome = case.outcome or report.outcome
         if report.when == "call":
-            case.told = [(k, str(v)) for k, v in report.user_properties]
+            case.reported = [(k, str(v)) for k, v in report.user_properties]
 
     def pytest_sessionfinish(self) -> None:
         """Keep this session's part, and write the page of all."""
@@ -78,8 +78,8 @@ class Report:
         """The cases of every part, in the order of their ends."""
         found: dict[str, Case] = {}
         for part in sorted(self._folder.glob("*.json")):
-            for name, told in json.loads(part.read_text()).items():
-                case = Case(**told)
+            for name, reported in json.loads(part.read_text()).items():
+                case = Case(**reported)
                 if case.outcome or name not in found:
                     found[name] = case
         return found
@@ -90,8 +90,8 @@ class Report:
         old = read(self._path.read_text()) if self._path.is_file() else Page()
         new = page_of(self._all(), self._commit, f"{now:%Y-%m-%d}")
         files = {f for f in {*old.rows, *new.rows} if (self._root / f).is_file()}
-        told = f"Last written {now:%Y-%m-%d %H:%M} UTC at commit {self._commit}, {_versions()}."
-        return written(joined(old, new, files), told)
+        reported = f"Last written {now:%Y-%m-%d %H:%M} UTC at commit {self._commit}, {_versions()}."
+        return written(joined(old, new, files), reported)
 
 
 def _reason(report: pytest.TestReport) -> str:
@@ -102,11 +102,11 @@ def _reason(report: pytest.TestReport) -> str:
 
 def tested_commit() -> str:
     """The commit that is checked out; with `-changed` where files differ from it."""
-    told = subprocess.run(
+    reported = subprocess.run(
         ["git", "describe", "--always", "--exclude=*", "--abbrev=10", "--dirty=-changed"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return told.stdout.strip() or UNKNOWN
+    return reported.stdout.strip() or UNKNOWN
 
 
 def _versions() -> str:

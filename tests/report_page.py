@@ -20,7 +20,7 @@ after a plus, of the commit at which cases that had failed or not run passed lat
 """  # noqa: E501
 COLUMNS = ("file", "cases", "passed", "failed", "skipped", "not run", "seconds", "commit", "day")
 SECTIONS = ("Failures", "Not run", "Seeds and figures", "Slowest cases, with their fixtures")
-FAILED, LEFT, TOLD, SLOW = SECTIONS
+FAILED, LEFT, REPORTED, SLOW = SECTIONS
 _ROW = re.compile(r"\| `([^`]+)` \| " + r"(\d+) \| " * 6 + r"(\S+) \| (\S+) \|")
 _CASE = re.compile(r"- (?:([\d.]+) s )?`(([^`:]+)::[^`]*)`")
 
@@ -33,7 +33,7 @@ class Case:
     outcome: str = ""
     seconds: float = 0.0
     reason: str = ""
-    told: list[tuple[str, str]] = field(default_factory=list)
+    reported: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def page_of(cases: Mapping[str, Case], commit: str, day: str) -> Page:
             page.lines[FAILED].append(f"- `{name}`: {case.reason}")
         if not case.outcome:
             page.lines[LEFT].append(f"- `{name}`")
-        page.lines[TOLD] += [f"- `{name}`: {key} {value}" for key, value in case.told]
+        page.lines[REPORTED] += [f"- `{name}`: {key} {value}" for key, value in case.reported]
         page.lines[SLOW].append(f"- {case.seconds:.1f} s `{name}`")
     for file, own in files.items():
         ends = Counter(c.outcome for c in own)
@@ -148,8 +148,8 @@ def _seconds(line: str) -> float:
     return float(found[1] or 0) if found else 0.0
 
 
-def written(page: Page, told: str) -> str:
-    """The page; `told` is a sentence of where it was written."""
+def written(page: Page, reported: str) -> str:
+    """The page; `reported` is a sentence of where it was written."""
     names = ("cases", "passed", "failed", "skipped", "left", "seconds")
     total = [sum(getattr(row, name) for row in page.rows.values()) for name in names]
     cases, passed, failed, skipped, left, seconds = total
@@ -163,7 +163,7 @@ def written(page: Page, told: str) -> str:
         for file, r in sorted(page.rows.items())
     ]
     head = f"| {' | '.join(COLUMNS)} |"
-    out = [HEAD, told, counted, "", head, "|---" * len(COLUMNS) + "|", *rows]
+    out = [HEAD, reported, counted, "", head, "|---" * len(COLUMNS) + "|", *rows]
     shown = {
         **page.lines,
         LEFT: page.lines[LEFT][:MOST_LEFT],

@@ -77,7 +77,7 @@ class FolderSink:
         return [row for path in paths for row in pq.read_table(path).to_pylist()]
 
     def marks(self, table: TargetTable) -> list[tuple[int, float]]:
-        """The marks told, in order."""
+        """The marks reported, in order."""
         path = self.place(table) / "marks.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         return [tuple(json.loads(line)) for line in lines]

@@ -92,5 +92,5 @@ class AuditTrail(RestView):
         query = asked(AuditQuerySerializer, request)
         after, limit = query.pop("after"), query.pop("limit")
         rows = entries_after(Asked(**query), after, limit)
-        told = {"after": rows[-1].pk if rows else after, "entries": rows}
-        return Response(AuditSerializer(told).data)
+        reported = {"after": rows[-1].pk if rows else after, "entries": rows}
+        return Response(AuditSerializer(reported).data)

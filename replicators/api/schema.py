@@ -44,7 +44,7 @@ def postprocess_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Adds the answers that any request may get: a hook of drf-spectacular."""
     schema = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     for path, operations in result["paths"].items():
-        told = _EVERYWHERE | (
+        reported = _EVERYWHERE | (
             {"404": "There is nothing at this address."} if "{id}" in path else {}
         )
         for operation in operations.values():
@@ -62,7 +62,7 @@ def postprocess_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
                 known.setdefault("414", {"content": {"text/html": {}}, "description": _TOO_LONG})
             known |= {
                 code: {"content": schema, "description": text}
-                for code, text in (told | more).items()
+                for code, text in (reported | more).items()
                 if code not in known
             }
             operation["responses"] = dict(sorted(known.items()))
@@ -106,17 +106,17 @@ def options_schema(*, takes_null: bool = False) -> dict[str, Any]:
 
 
 def _option(option: Field[Any]) -> dict[str, Any]:
-    told = option.metadata
+    reported = option.metadata
     found: dict[str, Any] = {
-        "title": told["label"],
-        "description": f"{told['help']} A change applies {told['applies']}.",
+        "title": reported["label"],
+        "description": f"{reported['help']} A change applies {reported['applies']}.",
         "default": option.default,
     }
-    if told["choices"]:
-        return {**found, "type": "string", "enum": [c.value for c in told["choices"]]}
+    if reported["choices"]:
+        return {**found, "type": "string", "enum": [c.value for c in reported["choices"]]}
     return {
         **found,
         "type": "number",
-        "minimum": told["minimum"],
-        "maximum": told["maximum"],
+        "minimum": reported["minimum"],
+        "maximum": reported["maximum"],
     }

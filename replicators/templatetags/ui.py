@@ -175,18 +175,19 @@ def differences(entry: AuditEntry) -> list[tuple[str, str | None, str | None]]:
     names = dict.fromkeys([*entry.old_values, *entry.new_values])
     old, new = entry.old_values, entry.new_values
     return [
-        (n, _told(old[n]) if n in old else None, _told(new[n]) if n in new else None) for n in names
+        (n, _reported(old[n]) if n in old else None, _reported(new[n]) if n in new else None)
+        for n in names
     ]
 
 
-def _told(value: Any) -> str:
+def _reported(value: Any) -> str:
     """A value as people read it."""
     if isinstance(value, str):
         return value or "(empty)"
     if isinstance(value, list):
-        return ", ".join(_told(v) for v in value) or "(none)"
+        return ", ".join(_reported(v) for v in value) or "(none)"
     if isinstance(value, dict):
-        return "; ".join(f"{k}: {_told(v)}" for k, v in value.items()) or "(whole)"
+        return "; ".join(f"{k}: {_reported(v)}" for k, v in value.items()) or "(whole)"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "(empty)" if value is None else str(value)

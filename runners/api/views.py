@@ -122,10 +122,10 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     )
     @action(detail=True)
     def deletion(self, request: Request, pk: str) -> Response:
-        told = selectors.deletion_told(pk)
-        if told is None:
+        reported = selectors.deletion_reported(pk)
+        if reported is None:
             raise Http404
-        return Response(serializers.DeletionSerializer(told).data)
+        return Response(serializers.DeletionSerializer(reported).data)
 
     @extend_schema(
         summary="A replicator's definition without secrets, to keep or to import elsewhere",

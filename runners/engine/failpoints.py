@@ -19,7 +19,7 @@ SINK_NAMES = (
     "snapshot_delivered",
     "changes_delivered",
     "resolved_recorded",
-    "resolved_told",
+    "resolved_reported",
 )
 """The places in a `ChangeSink`'s order of writes."""
 NAMES = (

@@ -145,8 +145,8 @@ def _marked(rows: pa.Table, found: list[Fault], schema: TableSchema) -> pa.Table
     if "_faulty" in rows.column_names:
         found = [*_known(rows, schema), *found]
         rows = rows.drop_columns([f.name for f in FAULT_FIELDS])
-    told = unsupported_values(found, rows.num_rows, schema.columns)
-    for field, values in zip(FAULT_FIELDS, (told.marks, told.reasons), strict=True):
+    reported = unsupported_values(found, rows.num_rows, schema.columns)
+    for field, values in zip(FAULT_FIELDS, (reported.marks, reported.reasons), strict=True):
         rows = rows.append_column(field, values)
     return rows
 
@@ -154,9 +154,9 @@ def _marked(rows: pa.Table, found: list[Fault], schema: TableSchema) -> pa.Table
 def _known(rows: pa.Table, schema: TableSchema) -> list[Fault]:
     known: list[Fault] = []
     marks, reasons = (rows.column(f.name).to_pylist() for f in FAULT_FIELDS)
-    for row, (bits, told) in enumerate(zip(marks, reasons, strict=True)):
+    for row, (bits, reported) in enumerate(zip(marks, reasons, strict=True)):
         for place, column in enumerate(schema.columns):
             if bits and bits[place >> 3] >> (place & 7) & 1:
-                reason = str(told).partition(f"{column.name}: ")[2].partition(";")[0]
+                reason = str(reported).partition(f"{column.name}: ")[2].partition(";")[0]
                 known.append((row, place, reason))
     return known

@@ -50,11 +50,11 @@ def act_add(
     replicator. The audit row has `facts`, and `old` and `new` values where something changed."""
     name = actor.get_username() if actor is not None else ""
     event_add(kind, replicator=replicator, table=table, actor=name, facts=facts)
-    told = {"table": str(table)} if table else {}
+    reported = {"table": str(table)} if table else {}
     audit.record(
         kind,
         audit.Thing.of(replicator),
         actor=actor,
         old=old,
-        new={**told, **(facts or {}), **(new or {})},
+        new={**reported, **(facts or {}), **(new or {})},
     )

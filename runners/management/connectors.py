@@ -91,8 +91,8 @@ def _param(p: Param) -> str:
         default = "none"
     else:
         default = f"`{_shown(p.default)}`"
-    told = f"{p.help} Secret: it is kept encrypted and never shown." if p.secret else p.help
-    return f"| `{p.name}` | {_cell(p.label)} | {kind} | {default} | {_cell(told.strip())} |"
+    reported = f"{p.help} Secret: it is kept encrypted and never shown." if p.secret else p.help
+    return f"| `{p.name}` | {_cell(p.label)} | {kind} | {default} | {_cell(reported.strip())} |"
 
 
 def _about(plugin: SourcePlugin | TargetPlugin) -> str:

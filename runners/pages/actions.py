@@ -41,7 +41,7 @@ def answer(
     except IllegalTransition as err:
         return _refused(request, found, failed, err.message)
     except (ReplicationError, InvalidConfig) as err:
-        return _refused(request, found, failed, _told(err))
+        return _refused(request, found, failed, _reported(err))
     except (Replicator.DoesNotExist, Table.DoesNotExist, NewTable.DoesNotExist) as err:
         raise Http404 from err
     if not is_partial(request):
@@ -49,7 +49,7 @@ def answer(
     return toasted(panels.refreshed(request, found), done)
 
 
-def _told(error: ReplicationError | InvalidConfig) -> str:
+def _reported(error: ReplicationError | InvalidConfig) -> str:
     """The reasons why the action is not possible, such as a missing connector, as sentences."""
     if isinstance(error, InvalidConfig):
         return ". ".join(f"`{name}` {text}" for name, text in error.errors.items()) + "."
@@ -192,7 +192,7 @@ def table_rewind(request: HttpRequest, pk: str) -> HttpResponse:
         try:
             context["window"] = rewind_window(found)
         except (ReplicationError, InvalidConfig) as err:
-            return _refused(request, found, failed, _told(err))
+            return _refused(request, found, failed, _reported(err))
         return render_page(
             request, "runners/table_rewind.html", "runners/partials/_table_rewind.html", context
         )

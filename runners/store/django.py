@@ -55,7 +55,7 @@ from runners.store.mapping import (
     segment_row,
     table_values,
 )
-from runners.store.outages import database_errors_told, written
+from runners.store.outages import database_errors_reported, written
 from runners.store.tables import PORTION as PORTION
 from runners.store.tables import KnownTables
 from runners.tables.discovery import table_vanished, tables_appeared
@@ -71,7 +71,7 @@ def _portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
     return (numbers[at : at + PORTION] for at in range(0, len(numbers), PORTION))
 
 
-@database_errors_told
+@database_errors_reported
 class DjangoStore:
     """`runners.engine.store.protocol.Store` for one run. Thread safe. `tables()` may be half a
     second behind people's actions. Where the database does not answer, a call waits up to

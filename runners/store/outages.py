@@ -29,7 +29,7 @@ IMPATIENT = frozenset({"renew"})
 LOST = (OperationalError, InterfaceError)
 
 
-def _told(method: Callable[..., Any]) -> Callable[..., Any]:
+def _reported(method: Callable[..., Any]) -> Callable[..., Any]:
     patient = method.__name__ not in IMPATIENT
 
     @wraps(method)
@@ -51,14 +51,14 @@ def _told(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def database_errors_told(kind: C) -> C:
+def database_errors_reported(kind: C) -> C:
     """Try every public method of the class again while the database does not answer, for
     `patience_seconds`; then raise `run:database-lost`. A driver's error could be mistaken for one
     of the source's. A method makes at most one transaction, by `written`, and does nothing after
     it: only then is it safe to call again."""
     for name, method in list(vars(kind).items()):
         if not name.startswith("_") and callable(method):
-            setattr(kind, name, _told(method))
+            setattr(kind, name, _reported(method))
     return kind
 
 

@@ -66,8 +66,10 @@ def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -
     if progress.is_given_up:
         progress.retry_at = None
         why = "run:retry-time-used-up" if is_used_up else code
-        told = {"duration": _duration(now - progress.failing_since)} if is_used_up else facts
-        event_add("replicator_given_up", replicator=run.replicator, run=run, code=why, facts=told)
+        reported = {"duration": _duration(now - progress.failing_since)} if is_used_up else facts
+        event_add(
+            "replicator_given_up", replicator=run.replicator, run=run, code=why, facts=reported
+        )
     progress.save(
         update_fields=[
             "failures", "failing_since", "retry_at", "error_code", "error_facts", "error_since",

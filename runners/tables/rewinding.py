@@ -59,10 +59,10 @@ def rewind_window(replicator: Replicator, now: datetime | None = None) -> Window
     reach = _reach_seconds(replicator, 3600 * keep)
     bounds = [(now - timedelta(hours=keep), f"changes are kept for {keep:g} hours")]
     if reach < 3600 * keep:
-        told = (
+        reported = (
             f"the target keeps old versions for {round(reach / 60)} minutes (its setting History)"
         )
-        bounds.append((now - timedelta(seconds=reach), told))
+        bounds.append((now - timedelta(seconds=reach), reported))
     first = Segment.objects.filter(replicator=replicator).order_by("number").first()
     if first is not None:
         bounds.append((first.sealed_at, "the change log begins there"))

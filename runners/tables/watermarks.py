@@ -58,10 +58,10 @@ def watermark_last(replicator: Replicator) -> Watermark | None:
 
 def watermarks_shown(replicator: Replicator, *, limit: int) -> list[dict[str, Any]]:
     """The last watermarks, newest first, in the form of REST."""
-    return [_told(row) for row in Watermark.objects.filter(replicator=replicator)[:limit]]
+    return [_reported(row) for row in Watermark.objects.filter(replicator=replicator)[:limit]]
 
 
-def _told(row: Watermark) -> dict[str, Any]:
+def _reported(row: Watermark) -> dict[str, Any]:
     return {
         "sequence": row.sequence,
         "position": Position.from_json(row.position).ordinal,

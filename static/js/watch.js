@@ -1,4 +1,4 @@
-// Live pages: countdowns, a log that can be held still, and a failed request told in its page.
+// Live pages: countdowns, a log that can be held still, and a failed request reported in its page.
 "use strict";
 
 (() => {
@@ -33,13 +33,13 @@
     const notice = document.createElement("div");
     notice.className = "notice is-red";
     notice.setAttribute("role", "alert");
-    const told = document.createElement("div");
+    const reported = document.createElement("div");
     const title = document.createElement("h3");
     title.textContent = failed;
     const line = document.createElement("p");
     line.textContent = text;
-    told.append(title, line);
-    notice.append(document.createElement("span"), told);
+    reported.append(title, line);
+    notice.append(document.createElement("span"), reported);
     place.replaceChildren(notice);
   }
   document.addEventListener("htmx:responseError", (event) => {

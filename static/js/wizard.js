@@ -87,10 +87,10 @@
 
   // --- fields are checked as they are left ---
   document.addEventListener("htmx:oobAfterSwap", (event) => {
-    const told = event.target;
-    const field = told.id && told.id.startsWith("help-") && told.closest(".field, .option");
+    const reported = event.target;
+    const field = reported.id && reported.id.startsWith("help-") && reported.closest(".field, .option");
     if (!field) return;
-    const isWrong = Boolean(told.querySelector(".field-error"));
+    const isWrong = Boolean(reported.querySelector(".field-error"));
     field.classList.toggle("has-error", isWrong);
     const input = field.querySelector("input, select, textarea");
     if (isWrong) input.setAttribute("aria-invalid", "true");
@@ -120,7 +120,7 @@
   function dress() {
     const icon = document.querySelector("#copy-icon");
     if (!icon) return;
-    for (const code of document.querySelectorAll(".told code:not(.copies)")) {
+    for (const code of document.querySelectorAll(".reported code:not(.copies)")) {
       if (!code.textContent.trim().endsWith(";")) continue;
       code.classList.add("copies");
       const button = document.createElement("button");
@@ -168,8 +168,8 @@
   });
   document.addEventListener("htmx:afterSettle", (event) => {
     // The answer of *Test connection* stands at the foot of a long form, maybe below the window's edge.
-    const told = event.target.querySelector && event.target.querySelector(".card-result .notice");
-    if (told && event.detail.requestConfig && event.detail.requestConfig.verb === "post") told.scrollIntoView({ block: "nearest" });
+    const reported = event.target.querySelector && event.target.querySelector(".card-result .notice");
+    if (reported && event.detail.requestConfig && event.detail.requestConfig.verb === "post") reported.scrollIntoView({ block: "nearest" });
   });
   document.addEventListener("columnsSaved", () => document.getElementById("drawer").close());
 

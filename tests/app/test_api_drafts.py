@@ -63,7 +63,7 @@ def test_a_deploy_with_errors_answers_409_with_the_problems(api: Client) -> None
     assert Draft.objects.count() == 1
 
 
-def test_a_name_in_use_is_told_at_its_field(api: Client, replicator: Replicator) -> None:
+def test_a_name_in_use_is_reported_at_its_field(api: Client, replicator: Replicator) -> None:
     draft = _draft(api)
     response = api.post(f"/api/v1/drafts/{draft['id']}/deploy/")
     assert response.status_code == 409

@@ -47,11 +47,15 @@ class TestTokens:
         assert Client().get("/api/v1/replicators/", headers=bearer).status_code == 200
         listed = api.get(TOKENS)
         assert text not in listed.content.decode()
-        (told,) = listed.json()["results"]
-        assert (told["name"], told["scope"], told["user"]) == ("nightly", "read", "editor")
-        assert told["last_used_at"]
+        (reported,) = listed.json()["results"]
+        assert (reported["name"], reported["scope"], reported["user"]) == (
+            "nightly",
+            "read",
+            "editor",
+        )
+        assert reported["last_used_at"]
         assert not IdempotencyKey.objects.exists(), "its body would keep the text"
-        assert api.delete(f"{TOKENS}{told['id']}/").status_code == 204
+        assert api.delete(f"{TOKENS}{reported['id']}/").status_code == 204
         assert Client().get("/api/v1/replicators/", headers=bearer).status_code == 401
         assert AuditEntry.objects.filter(act="token_revoked", actor="editor").exists()
 

@@ -250,7 +250,7 @@ def test_a_query_parameter_that_can_not_be_is_refused_by_name(
     assert (refused.status_code, list(refused.json()["fields"])) == (400, [field])
 
 
-def test_a_method_that_is_not_there_is_told_before_its_parameters(api: Client) -> None:
+def test_a_method_that_is_not_there_is_reported_before_its_parameters(api: Client) -> None:
     assert api.trace(f"{ALL}?nonsense=1").status_code == 405
     assert api.put(f"{ALL}?nonsense=1").status_code == 405
 

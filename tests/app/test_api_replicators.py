@@ -70,7 +70,7 @@ def test_status_says_what_keeps_a_replicator_from_running(
     assert line["error"] == body["error"]
 
 
-def test_a_change_log_without_room_is_told(api: Client, replicator: Replicator) -> None:
+def test_a_change_log_without_room_is_reported(api: Client, replicator: Replicator) -> None:
     """Guards CORRECTNESS 28: reading that waits is a state that a program sees too."""
     run = make_run(replicator, state=RunState.RUNNING)
     Replicator.objects.update(desired_state="running")
@@ -82,21 +82,21 @@ def test_a_change_log_without_room_is_told(api: Client, replicator: Replicator) 
     assert not line["is_log_full"]
 
 
-def test_what_the_source_is_waited_for_is_told_while_it_is(
+def test_what_the_source_is_waited_for_is_reported_while_it_is(
     api: Client, replicator: Replicator, browser: Client
 ) -> None:
     """Guards `waits_for`: who holds a lock or a transaction open has to be found by whoever only
     sees that tables wait."""
     make_run(replicator, state=RunState.RUNNING)
     Replicator.objects.update(desired_state="running")
-    told = "The stream waits for a lock of the source's tables: process 41 (psql)"
+    reported = "The stream waits for a lock of the source's tables: process 41 (psql)"
     now = timezone.now().timestamp()
-    Progress.objects.update(facts={"waits": told, "waits_at": now})
+    Progress.objects.update(facts={"waits": reported, "waits_at": now})
     (line,) = api.get("/api/v1/replicators/").json()["results"]
-    assert (line["waits_for"], line["state_label"]) == (told, "Running, waiting at the source")
+    assert (line["waits_for"], line["state_label"]) == (reported, "Running, waiting at the source")
     page = browser.get(f"/replicators/{replicator.pk}/").content.decode()
     assert "process 41 (psql)" in page
-    Progress.objects.update(facts={"waits": told, "waits_at": now - 60})
+    Progress.objects.update(facts={"waits": reported, "waits_at": now - 60})
     (line,) = api.get("/api/v1/replicators/").json()["results"]
     assert (line["waits_for"], line["state_label"]) == ("", "Running")
 
@@ -202,7 +202,7 @@ def test_a_body_that_is_not_json_gets_one_clear_sentence(api: Client) -> None:
     assert set(listed.json()) == {"code", "message", "fields", "problems"}
 
 
-def test_what_is_not_there_is_told_in_the_same_form(api: Client) -> None:
+def test_what_is_not_there_is_reported_in_the_same_form(api: Client) -> None:
     body = api.get("/api/v1/replicators/00000000-0000-0000-0000-000000000000/").json()
     assert set(body) == {"code", "message", "fields", "problems"}
     assert api.get("/api/v1/plugins/source/nothing/").status_code == 404

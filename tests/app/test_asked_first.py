@@ -42,13 +42,13 @@ def test_a_resync_is_asked_about_with_numbers(
     url = f"{copied.get_absolute_url()}tables/resync/"
     html = page(browser, f"{url}?schema=shop&table=orders", headers=headers)
     assert ("<html" in html) == (not headers)
-    for told in (
+    for reported in (
         "1.5&nbsp;k</span> rows copied",
         "24 changes merged",
         "took 40 s",
         "2 quarantined rows",
     ):
-        assert told in html
+        assert reported in html
     assert "kept of the past" not in html
     assert not Table.objects.filter(is_resync_asked=True).exists()
     done = browser.post(url, {"schema": "shop", "table": "orders"}, follow=True)

@@ -111,10 +111,14 @@ class TestRetention:
         settings.AUDIT_SECONDS = 30 * 86400
         old, young = aged(31), aged(29)
         assert audit.prune() == 1
-        told = AuditEntry.objects.first()
-        assert told is not None
-        assert (told.act, told.how, told.new_values["rows"]) == ("audit_pruned", "program", 1)
-        assert {r.pk for r in AuditEntry.objects.all()} == {young.pk, told.pk}
+        reported = AuditEntry.objects.first()
+        assert reported is not None
+        assert (reported.act, reported.how, reported.new_values["rows"]) == (
+            "audit_pruned",
+            "program",
+            1,
+        )
+        assert {r.pk for r in AuditEntry.objects.all()} == {young.pk, reported.pk}
         assert audit.prune() == 0
         with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("DELETE FROM replicators_auditentry WHERE id = %s", [young.pk])

@@ -60,7 +60,7 @@ def test_the_right_to_view_can_be_given(viewer: Any) -> None:
     assert client.get(URL).status_code == 200
 
 
-def test_by_cursor_every_row_is_told_once(boss: Client) -> None:
+def test_by_cursor_every_row_is_reported_once(boss: Client) -> None:
     rows = some(5)
     seen: list[int] = []
     after = 0
@@ -149,8 +149,12 @@ class TestFile:
         self.write(path)
         assert self.lines(path) == [r.pk for r in AuditEntry.objects.order_by("id")]
         assert path.stat().st_mode & 0o777 == 0o600
-        told = json.loads(path.read_text().splitlines()[-1])
-        assert (told["id"], told["object_name"], told["new_values"]) == (rows[-1].pk, "draft 1", {})
+        reported = json.loads(path.read_text().splitlines()[-1])
+        assert (reported["id"], reported["object_name"], reported["new_values"]) == (
+            rows[-1].pk,
+            "draft 1",
+            {},
+        )
 
     def test_a_line_that_was_cut_off_is_written_again(self, tmp_path: Path) -> None:
         path = tmp_path / "audit.jsonl"
@@ -171,7 +175,7 @@ class TestFile:
         self.write(path)
         assert self.lines(path) == [row.pk]
 
-    def test_a_database_that_was_restored_is_told(self, tmp_path: Path) -> None:
+    def test_a_database_that_was_restored_is_reported(self, tmp_path: Path) -> None:
         path = tmp_path / "audit.jsonl"
         path.write_text('{"id": 999999}\n')
         some(1)

@@ -77,7 +77,7 @@ def test_a_draft_leaves_its_way_to_a_replicator(api: Client, editor: Any) -> Non
     assert last("replicator_made").actor == "editor"
 
 
-def test_a_deleted_draft_is_still_told(api: Client) -> None:
+def test_a_deleted_draft_is_still_reported(api: Client) -> None:
     url = api.post("/api/v1/drafts/", config_fields(), JSON)["Location"]
     assert api.delete(url).status_code == 204
     assert not Draft.objects.exists()

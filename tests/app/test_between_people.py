@@ -173,7 +173,7 @@ def test_a_parameter_that_is_none_is_refused_before_it_is_stored(browser: Client
     assert "hunter2" not in refused.content.decode() and not Draft.objects.exists()
 
 
-def test_what_was_asked_of_a_table_is_told_until_it_is_done(
+def test_what_was_asked_of_a_table_is_reported_until_it_is_done(
     browser: Client, replicator: Replicator
 ) -> None:
     """Guards `GET tables/`: directly after a re-sync was asked for, the status looks as if it were
@@ -182,10 +182,10 @@ def test_what_was_asked_of_a_table_is_told_until_it_is_done(
     url = f"/api/v1/replicators/{replicator.pk}/tables/"
     one = {"schema": "shop", "table": "orders"}
     assert browser.post(f"{url}resync/", one, JSON).status_code == 202
-    told = {t["table"]: t for t in browser.get(url).json()}
-    assert [told[name]["is_resync_asked"] for name in ("orders", "customers")] == [True, False]
+    reported = {t["table"]: t for t in browser.get(url).json()}
+    assert [reported[name]["is_resync_asked"] for name in ("orders", "customers")] == [True, False]
     status = browser.get(f"/api/v1/replicators/{replicator.pk}/status/").json()["tables"][0]
-    assert set(status) < set(told["orders"])
+    assert set(status) < set(reported["orders"])
 
 
 def test_a_program_learns_what_a_deletion_left(browser: Client, replicator: Replicator) -> None:
@@ -196,8 +196,12 @@ def test_a_program_learns_what_a_deletion_left(browser: Client, replicator: Repl
     facts = {"name": replicator.name, "id": pk, "statements": ["SELECT 1"]}
     replicator.delete()
     Event.objects.create(kind="replicator_deleted", facts=facts)
-    told = browser.get(url).json()
-    assert (told["statements"], told["is_target_left"], told["id"]) == (["SELECT 1"], False, pk)
+    reported = browser.get(url).json()
+    assert (reported["statements"], reported["is_target_left"], reported["id"]) == (
+        ["SELECT 1"],
+        False,
+        pk,
+    )
     Event.objects.create(kind="target_left", facts={"id": pk})
     assert browser.get(url).json()["is_target_left"]
 

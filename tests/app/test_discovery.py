@@ -142,9 +142,9 @@ def test_new_tables_are_shown_added_and_ignored(browser: Client, replicator: Rep
 
 def test_each_event_of_a_policy_is_a_sentence() -> None:
     facts = {"change": "column a added", "tables": ["s.t"], "count": 3}
-    told = {kind: schema_text(kind, facts) for kind in sorted(SCHEMA_EVENTS)}
-    assert told["schema_followed"] == "Column a added."
-    assert told["tables_appeared"] == "s.t and 2 more. Add or ignore them."
+    reported = {kind: schema_text(kind, facts) for kind in sorted(SCHEMA_EVENTS)}
+    assert reported["schema_followed"] == "Column a added."
+    assert reported["tables_appeared"] == "s.t and 2 more. Add or ignore them."
 
 
 def test_a_table_that_is_followed_under_another_name_shows_it_and_is_not_added_twice(

@@ -101,7 +101,7 @@ def test_a_taken_name_leaves_the_draft(editor: User) -> None:
         ("crash", "internal:unexpected"),
     ],
 )
-def test_a_source_that_fails_is_told_as_a_problem_without_driver_text(
+def test_a_source_that_fails_is_reported_as_a_problem_without_driver_text(
     fault: str, code: str
 ) -> None:
     params = {"host": "h", "password": SECRET, "fault": fault}

@@ -96,8 +96,8 @@ def test_rest_lists_them_and_tells_their_parameters(browser: Client) -> None:
 def test_the_wizard_offers_them_with_their_form_and_setup(browser: Client, draft: Draft) -> None:
     source = page(browser, address(draft, "source"))
     assert 'value="clock" checked' in source and 'id="kind-clock"' in source
-    for told in ("Where it hangs", "Hours it still goes", "Wind it up", "WIND hall;"):
-        assert told in source
+    for reported in ("Where it hangs", "Hours it still goes", "Wind it up", "WIND hall;"):
+        assert reported in source
     assert KEY not in source
     target = page(browser, address(draft, "target"))
     assert 'value="paper" checked' in target
@@ -145,12 +145,12 @@ def test_they_are_assessed_and_deployed(browser: Client, draft: Draft) -> None:
     assert "target:paper-too-narrow" in {p["code"] for p in refused.json()["problems"]}
     html = text_of(press(browser, draft, "assessment", "run").content.decode())
     html += text_of(page(browser, address(draft, "assessment")))
-    for told in (
+    for reported in (
         "Table `hall.bells` has 3 columns", "the seconds are smudged", "handwriting", "clang",
     ):  # fmt: skip
-        assert told.replace("`", "") in html.replace("`", "").replace("<code>", "").replace(
+        assert reported.replace("`", "") in html.replace("`", "").replace("<code>", "").replace(
             "</code>", ""
-        ), told
+        ), reported
     draft.refresh_from_db()
     change = {
         "version": draft.version,
@@ -165,18 +165,18 @@ def test_they_are_assessed_and_deployed(browser: Client, draft: Draft) -> None:
     assert "Clock" in page(browser, made.get_absolute_url() + "configuration/")
 
 
-def test_their_errors_are_told_with_what_helps(browser: Client, hours: Replicator) -> None:
+def test_their_errors_are_reported_with_what_helps(browser: Client, hours: Replicator) -> None:
     make_failing(hours, "source:clock-stopped", error_facts={"place": "hall"})
     html = text_of(page(browser, hours.get_absolute_url()))
     assert "The clock in the hall has stopped." in html and "Wind it up" in html
     assert "Change the settings" in html
-    told = error_by_rest(browser)
-    assert told["code"] == "source:clock-stopped"
-    assert told["message"] == "The clock in the hall has stopped."
-    assert told["suggestion"] == "Wind it up, then try again."
+    reported = error_by_rest(browser)
+    assert reported["code"] == "source:clock-stopped"
+    assert reported["message"] == "The clock in the hall has stopped."
+    assert reported["suggestion"] == "Wind it up, then try again."
 
 
-def test_the_errors_of_their_tables_are_told_with_what_helps(
+def test_the_errors_of_their_tables_are_reported_with_what_helps(
     browser: Client, hours: Replicator
 ) -> None:
     err = ReplicationError("target:paper-too-narrow", table=TableId("hall", "bells"), count=3)
@@ -187,8 +187,8 @@ def test_the_errors_of_their_tables_are_told_with_what_helps(
     assert "has 3 columns; a sheet has room for 2." in html
     assert "Change what is copied…" in html
     rows = browser.get(f"/api/v1/replicators/{hours.pk}/status/").json()["tables"]
-    (told,) = [r["error"] for r in rows if r["error"]]
-    assert told["code"] == err.code and told["message"] == err.message.text
+    (reported,) = [r["error"] for r in rows if r["error"]]
+    assert reported["code"] == err.code and reported["message"] == err.message.text
     Progress.objects.filter(replicator=hours).update(error_code="")
 
 

@@ -122,7 +122,7 @@ def test_an_option_of_four_hundred_digits_is_named(api: Client, replicator: Repl
 
 
 @pytest.mark.parametrize("path", ["nothing/", "replicators/not-a-uuid/", "replicators/7/start/"])
-def test_an_address_that_is_none_is_told_in_the_form_of_every_error(
+def test_an_address_that_is_none_is_reported_in_the_form_of_every_error(
     client: Client, path: str
 ) -> None:
     """Guards `project.errors.not_found`: a program that reads JSON would get a page."""
@@ -135,7 +135,7 @@ def test_an_address_that_is_none_is_told_in_the_form_of_every_error(
     assert "Not found" in client.get("/nothing/").content.decode()
 
 
-def test_a_fault_of_ours_is_told_in_the_form_of_every_error(
+def test_a_fault_of_ours_is_reported_in_the_form_of_every_error(
     api: Client, replicator: Replicator
 ) -> None:
     """Guards `project.errors.server_error`, and that it says nothing of the fault itself."""
@@ -189,10 +189,10 @@ def test_the_schema_tells_every_error_that_any_request_may_get(api: Client) -> N
     """Guards `schema.postprocess_errors`: a client made from the schema knows the answer to a token
     that was revoked."""
     paths = api.get("/api/schema/?format=json").json()["paths"]
-    told = {
+    reported = {
         (path, verb): set(operation["responses"])
         for path, operations in paths.items()
         for verb, operation in operations.items()
     }
-    assert all({"401", "403"} <= codes for codes in told.values())
-    assert all("404" in codes for (path, _), codes in told.items() if "{id}" in path)
+    assert all({"401", "403"} <= codes for codes in reported.values())
+    assert all("404" in codes for (path, _), codes in reported.items() if "{id}" in path)

@@ -52,14 +52,14 @@ def hostile(db: None) -> Replicator:
         replicator=made, run=run, at=timezone.now(), level="ERROR", table=str(TABLE), text=HOSTILE
     )
     NewTable.objects.create(replicator=made, schema_name=HOSTILE, name=HOSTILE)
-    told = {
+    reported = {
         "table_failed": facts,
         "tables_appeared": {"tables": [HOSTILE], "count": 1},
         "schema_followed": {"change": HOSTILE},
         "replicator_changed": {"fields": [HOSTILE]},
         "replicator_deleted": {"name": HOSTILE, "statements": [HOSTILE]},
     }
-    for kind, said in told.items():
+    for kind, said in reported.items():
         code = "target:unreachable" if kind == "table_failed" else ""
         event_add(kind, replicator=made, table=TABLE, actor=HOSTILE, code=code, facts=said)
     return made

@@ -126,8 +126,8 @@ def test_rest_leaves_inserts_out_and_takes_them_again_by_a_fresh_copy(browser: C
             excluded
         )
         assert row.is_resync_asked
-    told = table_row(row, selections(made))
-    assert not told.leaves_inserts_out and not told.needs_exact
+    reported = table_row(row, selections(made))
+    assert not reported.leaves_inserts_out and not reported.needs_exact
 
 
 def test_what_is_exported_can_be_made_a_draft_again(browser: Client) -> None:

@@ -106,7 +106,7 @@ def test_a_locked_database_sends_the_lines_to_stderr(
     assert "still said" in capsys.readouterr().err
 
 
-def test_lines_of_libraries_are_told_from_warnings_on(
+def test_lines_of_libraries_are_logged_from_warnings_on(
     replicator: Replicator, handler: RowHandler
 ) -> None:
     """Guards `is_ours`: "Defaulting to PyArrow FileIO" filled the log of a healthy run."""

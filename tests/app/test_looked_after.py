@@ -163,7 +163,7 @@ def test_time_in_which_nothing_could_be_tried_is_no_trying(
 
 
 def test_the_time_of_an_error_is_that_of_this_error(replicator: Replicator) -> None:
-    """Guards `Progress.error_since`: the error of a run that was lost now was told to be as old as
+    """Guards `Progress.error_since`: the error of a run that was lost now was reported as old as
     an earlier failure of another kind."""
     now = timezone.now()
     for code, ago in (("source:unreachable", 30), ("source:unreachable", 20), ("run:lost", 1)):

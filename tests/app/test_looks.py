@@ -231,12 +231,12 @@ def test_what_a_server_is_told_differs_between_a_look_and_a_run() -> None:
     from replicators.connectors.postgres import connections as postgres
     from replicators.sources.mysql import connections as mysql
 
-    told = (mysql._settings, lambda: str(postgres.limited(postgres.SETTINGS)))
+    reported = (mysql._settings, lambda: str(postgres.limited(postgres.SETTINGS)))
     wanted = ("max_execution_time = 0,", "max_statement_time = 0,", "'statement_timeout': '0'")
-    in_a_run = " ".join(make() for make in told)
+    in_a_run = " ".join(make() for make in reported)
     assert all(text in in_a_run for text in wanted)
     with limits.limited(limits.Limit(1)):
-        in_a_look = " ".join(make() for make in told)
+        in_a_look = " ".join(make() for make in reported)
     assert "max_execution_time = 2000," in in_a_look
     assert "max_statement_time = 2," in in_a_look
     assert "'statement_timeout': '2000'" in in_a_look

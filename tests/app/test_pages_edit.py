@@ -64,10 +64,10 @@ def test_the_page_is_found_shows_no_secret_and_saves(
     assert params_of(replicator, "source")["password"] == "n3w-one"
     assert replicator.options["keep_hours"] == 12.0
     assert Event.objects.get(kind="replicator_changed").actor == "editor"
-    told = page(browser, f"/replicators/{replicator.pk}/activity/")
+    reported = page(browser, f"/replicators/{replicator.pk}/activity/")
     assert (
         "<code>source.host</code>, <code>source.password</code>, <code>options.keep_hours</code>"
-        in told
+        in reported
     )
 
 
@@ -100,7 +100,7 @@ def test_faulty_fields_are_marked_and_what_was_typed_stays(
     assert replicator.source_params["port"] == 1
 
 
-def test_a_name_in_use_is_told_at_the_field(browser: Client, replicator: Replicator) -> None:
+def test_a_name_in_use_is_reported_at_the_field(browser: Client, replicator: Replicator) -> None:
     make_replicator("another")
     response = browser.post(url(replicator), form(browser, replicator, name="another"))
     assert response.status_code == 422
@@ -162,8 +162,8 @@ def test_a_run_that_runs_can_be_started_again(browser: Client, replicator: Repli
     assert "is saved, and starts again." in done
     run.refresh_from_db()
     assert run.stop_origin == "change"
-    told = page(browser, f"/replicators/{replicator.pk}/activity/")
-    assert "It starts again, with what was changed." in told
+    reported = page(browser, f"/replicators/{replicator.pk}/activity/")
+    assert "It starts again, with what was changed." in reported
 
 
 def test_another_server_is_refused_on_the_page_and_can_be_insisted_on(
@@ -179,7 +179,9 @@ def test_another_server_is_refused_on_the_page_and_can_be_insisted_on(
     assert taken.status_code == 302
 
 
-def test_a_mode_that_does_not_fit_is_told_with_its_problem(browser: Client, editor: Any) -> None:
+def test_a_mode_that_does_not_fit_is_reported_with_its_problem(
+    browser: Client, editor: Any
+) -> None:
     made = make_replicator("keyless", tables=[{"schema": "shop", "name": "page_views"}])
     refused = browser.post(url(made), form(browser, made, options__mode="history"))
     assert refused.status_code == 409

@@ -62,7 +62,9 @@ def test_what_a_person_can_mend_keeps_its_advice(browser: Client, replicator: Re
     assert error_by_rest(browser)["suggestion"].startswith("Check host and port")
 
 
-def test_tries_are_counted_and_the_next_is_told(browser: Client, replicator: Replicator) -> None:
+def test_tries_are_counted_and_the_next_is_reported(
+    browser: Client, replicator: Replicator
+) -> None:
     """Guards that a person sees how often it failed."""
     make_failing(replicator, "run:lost", retry_at=timezone.now() + timedelta(seconds=40))
     html = page(browser, replicator.get_absolute_url() + "logs/")
@@ -71,7 +73,7 @@ def test_tries_are_counted_and_the_next_is_told(browser: Client, replicator: Rep
 
 
 @pytest.mark.parametrize("state", [RunState.STOPPING, RunState.STOPPED])
-def test_an_error_that_a_later_run_outlived_is_not_told_of_a_paused_one(
+def test_an_error_that_a_later_run_outlived_is_not_shown_of_a_paused_one(
     state: RunState, browser: Client, replicator: Replicator
 ) -> None:
     """Guards the last run's own end: failures count for ten minutes, and a pause within them
@@ -103,9 +105,9 @@ def test_an_error_of_a_plugin_that_left_can_be_read(
     make_failing(replicator, "source:clock-stopped")
     html = page(browser, replicator.get_absolute_url())
     assert 'data-code="source:clock-stopped"' in html and "whose text is not here" in html
-    told = error_by_rest(browser)
-    assert told is not None and "`source:clock-stopped`" in told["message"]
-    assert "Install that connector again" in told["suggestion"]
+    reported = error_by_rest(browser)
+    assert reported is not None and "`source:clock-stopped`" in reported["message"]
+    assert "Install that connector again" in reported["suggestion"]
 
 
 def test_every_advice_to_wait_for_the_next_try_is_known() -> None:

@@ -155,16 +155,18 @@ def test_a_log_says_which_table_it_is_filtered_by_also_where_it_has_no_line(
 
 
 @pytest.mark.parametrize(
-    ("unsupported", "told"), [("quarantine", "quarantines rows"), ("stop", "stops at values")]
+    ("unsupported", "reported"), [("quarantine", "quarantines rows"), ("stop", "stops at values")]
 )
 def test_what_a_table_does_at_values_that_do_not_fit_is_read_on_the_pages(
-    unsupported: str, told: str, browser: Client, editor: Any
+    unsupported: str, reported: str, browser: Client, editor: Any
 ) -> None:
     """Guards a choice that REST stores for one table: no page but the JSON showed it."""
     tables = [{"schema": "shop", "name": "orders", "unsupported": unsupported}]
     made, draft = make_replicator(tables=tables), make_draft(editor, tables=tables)
-    assert f"{told} that do not fit" in page(browser, f"{made.get_absolute_url()}configuration/")
-    assert f"{told} that do not fit" in page(browser, f"/drafts/{draft.pk}/summary/")
+    assert f"{reported} that do not fit" in page(
+        browser, f"{made.get_absolute_url()}configuration/"
+    )
+    assert f"{reported} that do not fit" in page(browser, f"/drafts/{draft.pk}/summary/")
 
 
 def test_the_guide_of_the_api_leads_from_an_export_to_a_replicator_that_runs(
@@ -189,10 +191,10 @@ def test_the_guide_of_the_api_leads_from_an_export_to_a_replicator_that_runs(
 def test_a_run_that_was_stopped_says_by_whom(
     browser: Client, replicator: Replicator, editor: Any
 ) -> None:
-    """Guards `RunView.ended`: a restart for new settings was told as "by itself", a pause as "as a
-    person asked"."""
+    """Guards `RunView.ended`: a restart for new settings was reported as "by itself", a pause as
+    "as a person asked"."""
     url = f"{replicator.get_absolute_url()}activity/"
-    for origin, actor, told in (
+    for origin, actor, reported in (
         ("user", "demo", "Stopped by demo"),
         ("change", "demo", "Restarted by demo, with new settings"),
         ("shutdown", "", "Stopped with its worker"),
@@ -201,7 +203,7 @@ def test_a_run_that_was_stopped_says_by_whom(
         run_ask_stop(run=run, origin=origin, actor=actor)
         run_transition(run=run, event="run_stopped")
         html = page(browser, url)
-        assert told in html
+        assert reported in html
         assert "by itself" not in html
 
 
@@ -211,14 +213,14 @@ def test_a_file_is_named_by_the_replicator_and_the_time(
     """Guards the names of downloads, which were a UUID."""
     url = replicator.get_absolute_url()
     for path, kind in (("configuration/?download", "json"), ("logs/?download", "log")):
-        told = browser.get(f"{url}{path}")["Content-Disposition"]
+        reported = browser.get(f"{url}{path}")["Content-Disposition"]
         assert re.fullmatch(
-            rf'attachment; filename="shop-to-lakehouse-\d{{8}}-\d{{6}}\.{kind}"', told
+            rf'attachment; filename="shop-to-lakehouse-\d{{8}}-\d{{6}}\.{kind}"', reported
         )
 
 
 @pytest.mark.parametrize(
-    ("facts", "is_left", "told", "not_told"),
+    ("facts", "is_left", "reported", "not_reported"),
     [
         ({"keep_target": True}, False, "stay in the target as they were", "replicator_progress"),
         ({"keep_target": False}, False, "<code>replicator_progress</code> stays there", "left in"),
@@ -227,7 +229,7 @@ def test_a_file_is_named_by_the_replicator_and_the_time(
     ],
 )
 def test_a_deleted_replicator_says_what_is_left(
-    facts: dict[str, Any], is_left: bool, told: str, not_told: str, browser: Client
+    facts: dict[str, Any], is_left: bool, reported: str, not_reported: str, browser: Client
 ) -> None:
     """Guards `target_after`: "Everything is removed" was said while tables stayed."""
     pk = str(uuid.uuid4())
@@ -236,5 +238,5 @@ def test_a_deleted_replicator_says_what_is_left(
     if is_left:
         Event.objects.create(kind="target_left", facts={"id": pk, "replicator": "gone"})
     html = page(browser, f"/replicators/{pk}/")
-    assert told in html
-    assert not_told not in html
+    assert reported in html
+    assert not_reported not in html

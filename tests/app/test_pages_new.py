@@ -90,7 +90,7 @@ def test_faulty_entries_are_marked_and_nothing_is_lost(browser: Client) -> None:
     assert (none.status_code, "Choose at least one table." in none.content.decode()) == (422, True)
 
 
-def test_a_name_in_use_is_told_at_the_field(browser: Client, replicator: Replicator) -> None:
+def test_a_name_in_use_is_reported_at_the_field(browser: Client, replicator: Replicator) -> None:
     response = browser.post("/replicators/new/", {"act": "next", "name": replicator.name})
     assert response.status_code == 422
     assert "already a replicator called" in response.content.decode()
@@ -148,7 +148,7 @@ def test_a_test_answers_in_the_page_and_keeps_the_draft(browser: Client, editor:
     assert (missing.status_code, "Host is required." in missing.content.decode()) == (422, True)
 
 
-def test_a_connection_that_never_answers_is_told_in_time(
+def test_a_connection_that_never_answers_is_reported_in_time(
     browser: Client, editor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import threading
@@ -282,7 +282,7 @@ def test_a_page_asks_the_database_little(
         assert browser.get(address(draft, step)).status_code == 200
 
 
-def test_a_lost_key_is_told_on_the_draft_instead_of_an_error(
+def test_a_lost_key_is_reported_on_the_draft_instead_of_an_error(
     browser: Client, editor: Any, settings: Any
 ) -> None:
     draft = make_draft(editor)

@@ -237,7 +237,7 @@ def test_metrics_that_nobody_renews_are_called_old(browser: Client, replicator: 
     assert re.search(r"4\d s ago", html)
 
 
-def test_the_sources_log_is_told_in_the_sources_words(browser: Client) -> None:
+def test_the_sources_log_is_shown_in_the_sources_words(browser: Client) -> None:
     made = make_replicator("pg")
     said = timezone.now().timestamp()
     make_live(made, is_slot_active=True, retained_bytes=12_400_000, hours_left=5.2,

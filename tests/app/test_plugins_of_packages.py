@@ -102,11 +102,11 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("source", "name", "told"), BROKEN)
+@pytest.mark.parametrize(("source", "name", "reported"), BROKEN)
 def test_a_broken_plugin_of_a_package_is_left_out_and_named(
     source: str,
     name: str,
-    told: str,
+    reported: str,
     packages: Packages,
     browser: Client,
     caplog: pytest.LogCaptureFixture,
@@ -118,7 +118,7 @@ def test_a_broken_plugin_of_a_package_is_left_out_and_named(
         assert set(registry.targets()) == own
     (fault,) = registry.faults()
     assert fault.startswith(f"The target '{name}' of the package 'acme-shelf' can't be used: ")
-    assert told in fault and fault in caplog.text
+    assert reported in fault and fault in caplog.text
     (found,) = plugins_checked()
     assert found.id == "replicators.W005" and found.msg == fault
     assert registry.targets()["lakehouse"].label == "Lakehouse"

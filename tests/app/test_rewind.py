@@ -34,7 +34,7 @@ def live(
     return replicator
 
 
-def test_a_time_within_the_window_is_asked_for_once_and_told(live: Replicator) -> None:
+def test_a_time_within_the_window_is_asked_for_once_and_reported(live: Replicator) -> None:
     """Guards the whole way of what is asked to the engine's row, and its end: what was refused or
     done is asked no longer."""
     at = timezone.now() - timedelta(minutes=5)

@@ -61,7 +61,7 @@ def test_a_filter_is_typed_beside_the_columns_and_shown_where_the_table_is(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("id >=", "ends where a number or a text"),
         ("id = %1", "is not understood"),
@@ -69,15 +69,15 @@ def test_a_filter_is_typed_beside_the_columns_and_shown_where_the_table_is(
         ("made_at IS NULL", "is not there, or is not copied"),
     ],
 )
-def test_a_faulty_filter_is_told_and_nothing_typed_is_lost(
-    browser: Client, draft: Draft, text: str, told: str
+def test_a_faulty_filter_is_reported_and_nothing_typed_is_lost(
+    browser: Client, draft: Draft, text: str, reported: str
 ) -> None:
     """Guards the check before saving: a draft would carry a filter that no deploy can use."""
     url = address(draft, "tables") + "columns/"
     answer = browser.post(url, form(text, 1, which="some", columns=["id"]), headers=HTMX)
     page = answer.content.decode()
     assert answer.status_code == 422
-    assert told in page and "</textarea>" in page and text.split()[0] in page
+    assert reported in page and "</textarea>" in page and text.split()[0] in page
     draft.refresh_from_db()
     assert draft.version == 1
 

@@ -169,8 +169,8 @@ def test_nothing_stored_is_reached_elsewhere_over_rest(
         sent(api, "post", f"{address}/connections/test", role="source")
         sent(api, "post", f"{address}/source/tables")
     assert [p["host"] for p in reached] == ["db.example"] * 4
-    told = Event.objects.get(kind="secret_asked")
-    assert (told.replicator, told.actor, told.facts) == (replicator, "editor",
+    reported = Event.objects.get(kind="secret_asked")
+    assert (reported.replicator, reported.actor, reported.facts) == (replicator, "editor",
         {"fields": ["source.host"]})  # fmt: skip
     entries = AuditEntry.objects.filter(act="secret_asked").order_by("pk")
     kept = [(e.object_kind, e.object_id, e.new_values) for e in entries]
@@ -202,8 +202,8 @@ def test_the_edit_page_asks_at_the_secrets_field(
         assert "Password has to be entered again: Host was changed." in html
         assert MASK not in html and "evil.example" in html
     assert not reached
-    told = page(browser, f"/replicators/{replicator.pk}/activity/")
-    assert told.count("password not entered again") == Event.objects.filter(kind="secret_asked").count() == 2  # fmt: skip  # noqa: E501
+    reported = page(browser, f"/replicators/{replicator.pk}/activity/")
+    assert reported.count("password not entered again") == Event.objects.filter(kind="secret_asked").count() == 2  # fmt: skip  # noqa: E501
 
 
 @pytest.mark.parametrize("act", ["test", "next", "autosave", "save"])

@@ -1,4 +1,4 @@
-"""A secret that is pasted into an address is refused, is told nowhere, and is masked where an
+"""A secret that is pasted into an address is refused, is reported nowhere, and is masked where an
 earlier version stored it."""
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def test_two_live_runs_of_one_replicator_are_impossible(replicator: Replicator) 
     assert Run
 
 
-def test_a_failing_table_keeps_since_when_and_is_told_once(replicator: Replicator) -> None:
+def test_a_failing_table_keeps_since_when_and_is_reported_once(replicator: Replicator) -> None:
     """Guards `transitions._error`: each try again would begin the failure anew, and fill the list
     of events."""
     table = Table.objects.get(name="orders")

@@ -33,7 +33,7 @@ def failed(replicator: Replicator) -> Replicator:
 
 
 def test_a_failed_replicator_has_no_green_table(browser: Client, failed: Replicator) -> None:
-    """Guards `tables_held` wherever tables are told: overview, list, tables, status, filters,
+    """Guards `tables_held` wherever tables are reported: overview, list, tables, status, filters,
     metrics."""
     url = failed.get_absolute_url()
     for shown in (page(browser, url), page(browser, f"{url}tables/"), page(browser, "/")):

@@ -571,7 +571,7 @@ class TestDjangoOnly:
         with django_assert_num_queries(0):
             store.tables()
 
-    def test_a_database_that_does_not_answer_is_told_as_such_and_never_taken_for_the_source(
+    def test_a_database_that_does_not_answer_is_reported_as_such_and_never_taken_for_the_source(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Guards rules 1 and 27: taken for a cut of the source's connection, a segment that was

@@ -110,7 +110,7 @@ def test_an_error_of_the_run_is_counted_and_tried_again_later(stage: Stage) -> N
 
 
 def test_a_run_that_lost_the_programs_database_says_so_and_is_tried_again(stage: Stage) -> None:
-    """Guards exit code 4: a run without a database can't write its error, and would be told as
+    """Guards exit code 4: a run without a database can't write its error, and would be reported as
     unexpected."""
     stage.supervisor.begin()
     stage.runs()

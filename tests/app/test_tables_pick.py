@@ -119,11 +119,11 @@ def test_a_table_is_added_without_the_columns_that_can_not_be_copied(
     error = Severity.ERROR
     code = "source:column-unsupported"
     unsupported = Problem.of(code, severity=error, table=place, column="shape", native="x")
-    told = MemoryChecks.tables
+    reported = MemoryChecks.tables
 
     def tables(checks: MemoryChecks, found: Any) -> list[Problem]:
         is_whole = any(t.id == place and not t.columns for t in found)
-        return [unsupported] if is_whole else told(checks, found)
+        return [unsupported] if is_whole else reported(checks, found)
 
     monkeypatch.setattr(MemoryChecks, "tables", tables)
     press(browser, replicator, "list")
@@ -135,7 +135,9 @@ def test_a_table_is_added_without_the_columns_that_can_not_be_copied(
     assert next(t for t in replicator.tables if t["name"] == "places")["columns"] == ["id"]
 
 
-def test_a_source_that_can_not_be_asked_is_told(browser: Client, replicator: Replicator) -> None:
+def test_a_source_that_can_not_be_asked_is_reported(
+    browser: Client, replicator: Replicator
+) -> None:
     replicator_update(replicator=replicator, actor=None, source_params={"fault": "unreachable"})
     html = press(browser, replicator, "list", htmx=True).content.decode()
     assert 'data-code="source:unreachable"' in html and 'value="refresh"' in html

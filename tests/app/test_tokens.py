@@ -36,7 +36,7 @@ def boss(db: None) -> Client:
     return client
 
 
-def told(act: str) -> AuditEntry:
+def reported(act: str) -> AuditEntry:
     return AuditEntry.objects.filter(act=act)[0]
 
 
@@ -55,7 +55,7 @@ class TestEnd:
         assert "has ended" in answer.json()["message"]
         assert tokens_expire() == 1
         assert tokens_expire() == 0
-        assert told("token_expired").object_name == "nightly"
+        assert reported("token_expired").object_name == "nightly"
         assert ApiToken.objects.exists()
         tokens_expire(timezone.now() + timedelta(days=KEPT_DAYS + 1))
         assert not ApiToken.objects.exists()
@@ -114,7 +114,7 @@ class TestPassword:
         assert 'name="keep_tokens"' in browser.get("/account/").content.decode()
         assert browser.post("/account/password/", form).status_code == 302
         assert asks(text) == (200 if keeps else 401)
-        assert told("password_changed").new_values == ({} if keeps else {"tokens_ended": 1})
+        assert reported("password_changed").new_values == ({} if keeps else {"tokens_ended": 1})
         assert AuditEntry.objects.filter(act="token_revoked").exists() is not keeps
         assert NEW not in str(list(AuditEntry.objects.values()))
 
@@ -126,7 +126,7 @@ class TestPassword:
         answer = boss.post(f"/admin/auth/user/{editor.pk}/password/", form)
         assert answer.status_code == 302
         assert asks(text) == 401
-        row = told("password_changed")
+        row = reported("password_changed")
         assert (row.actor, row.how, row.object_name) == ("boss", "administration", "editor")
 
 
@@ -139,11 +139,11 @@ class TestPages:
         assert token.scope == "read"
         assert token.expires_at is not None
         assert f"{token.expires_at:%Y-%m-%d}" in page
-        row = told("token_made")
+        row = reported("token_made")
         assert row.new_values["scope"] == "read"
         assert token.digest not in str(row.new_values)
         browser.post(f"/account/tokens/{token.pk}/revoke/")
-        assert told("token_revoked").actor == "editor"
+        assert reported("token_revoked").actor == "editor"
 
     @pytest.mark.parametrize("days", ["0", "99999", "x", "-1"])
     def test_an_end_that_can_not_be_is_refused_with_what_was_typed(
@@ -160,7 +160,7 @@ class TestPages:
         url = f"/admin/replicators/apitoken/{token.pk}/delete/"
         assert boss.post(url, {"post": "yes"}).status_code == 302
         assert asks(text) == 401
-        assert told("token_revoked").actor == "boss"
+        assert reported("token_revoked").actor == "boss"
 
 
 class TestAccounts:
@@ -186,15 +186,15 @@ class TestAccounts:
             "usable_password": "true",
         }
         assert boss.post("/admin/auth/user/add/", form).status_code == 302
-        row = told("user_made")
+        row = reported("user_made")
         assert (row.actor, row.object_name, row.new_values["username"]) == ("boss", "new", "new")
         assert NEW not in str(row.new_values)
         url = f"/admin/auth/user/{row.object_id}/change/"
         changes = {"username": "new", "is_active": "", "is_staff": "on", "groups": []}
         joined = {"date_joined_0": "2026-01-01", "date_joined_1": "00:00:00"}
         assert boss.post(url, {**changes, **joined}).status_code == 302
-        row = told("user_changed")
+        row = reported("user_changed")
         assert row.old_values["is_staff"] is False
         assert row.new_values["is_staff"] is True
         assert boss.post(url.replace("change", "delete"), {"post": "yes"}).status_code == 302
-        assert told("user_deleted").object_name == "new"
+        assert reported("user_deleted").object_name == "new"

@@ -62,7 +62,7 @@ def test_rest_says_the_same_in_the_form_of_every_error(away: Client) -> None:
 
 
 @pytest.mark.parametrize("url", ["/", "/api/v1/drafts/"])
-def test_a_session_that_can_not_be_read_is_told_alike(
+def test_a_session_that_can_not_be_read_is_reported_alike(
     browser: Client, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     """Guards `errors.server_error`: what a middleware raises reaches no hook of views."""

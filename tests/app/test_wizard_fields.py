@@ -43,7 +43,7 @@ def test_the_default_says_what_it_is_in_hours(browser: Client, editor: Any) -> N
     assert retry.amount == "24 hours"
 
 
-def test_a_name_that_is_too_long_is_told_and_not_cut(browser: Client, editor: Any) -> None:
+def test_a_name_that_is_too_long_is_reported_and_not_cut(browser: Client, editor: Any) -> None:
     """Guards `_name_fields` and the form, which took the first 64 characters and said "Saved"."""
     draft = make_draft(editor)
     form = {"name": LONG, "description": "d" * 401}

@@ -140,16 +140,16 @@ def test_open_decisions_leave_the_step_undone_and_close_the_deploy(
     def shown() -> tuple[bool, str]:
         html = browser.get(address(draft, "summary")).content.decode()
         deploy = html.partition('id="deploy"')[2].partition(">")[0]
-        told = html.partition('id="open-points"')[2].partition("</ul>")[0]
+        reported = html.partition('id="open-points"')[2].partition("</ul>")[0]
         done = next(
             s.is_done for s in steps_of(Draft.objects.get(), "summary") if s.name == "assessment"
         )
-        assert ("disabled" in deploy) == bool(told)
-        return done, told
+        assert ("disabled" in deploy) == bool(reported)
+        return done, reported
 
-    done, told = shown()
+    done, reported = shown()
     assert not done
-    assert "Accept or exclude 2 columns." in told and 'value="goto:assessment"' in told
+    assert "Accept or exclude 2 columns." in reported and 'value="goto:assessment"' in reported
     press(browser, draft, "assessment", "accept-all")
     assert shown() == (True, "")
     press(browser, draft, "name", "save", name="")
@@ -217,15 +217,15 @@ def test_a_decision_stays_on_its_page_of_tables(
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "reported"),
     [("postgresql", "makes 1 replication slot and 2 publications"), ("mysql", "makes nothing")],
 )
 def test_the_summary_says_what_is_made_at_this_source(
-    kind: str, told: str, browser: Client, editor: Any
+    kind: str, reported: str, browser: Client, editor: Any
 ) -> None:
     """Guards the source's own list of what a replicator makes: a slot was promised to MySQL too."""
     draft = make_draft(editor, source_kind=kind, source_params={"host": "h"})
-    assert f"At the source it {told}" in browser.get(address(draft, "summary")).content.decode()
+    assert f"At the source it {reported}" in browser.get(address(draft, "summary")).content.decode()
 
 
 def test_one_column_is_one_column(browser: Client, editor: Any) -> None:
@@ -234,7 +234,9 @@ def test_one_column_is_one_column(browser: Client, editor: Any) -> None:
     assert ">1 column<" in browser.get(address(draft, "summary")).content.decode()
 
 
-def test_what_a_columns_line_has_no_room_for_is_told_above_it(browser: Client, editor: Any) -> None:
+def test_what_a_columns_line_has_no_room_for_is_reported_above_it(
+    browser: Client, editor: Any
+) -> None:
     """Guards the problems of columns that lose something anyway: the one that forbids the deploy,
     and the statement that mends a column, were nowhere on the page."""
     orders, places = TableId("shop", "orders"), TableId("shop", "places")
@@ -255,8 +257,8 @@ def test_what_a_columns_line_has_no_room_for_is_told_above_it(browser: Client, e
     schemas = [catalog.TABLES[orders], catalog.TABLES[places]]
     report_store(draft, made_of(schemas, plugin_of("target", "memory").fits, problems))
     html = browser.get(address(draft, "assessment")).content.decode()
-    told = re.findall(r'data-testid="problem" data-code="([^"]*)"', html)
-    assert sorted(told) == ["source:column-compressed", "target:column-case"]
+    reported = re.findall(r'data-testid="problem" data-code="([^"]*)"', html)
+    assert sorted(reported) == ["source:column-compressed", "target:column-case"]
     assert "Exclude one of the two columns." in html
     assert "ALTER TABLE" in html
     exclude = f"exclude:{about('orders', 'details')}"

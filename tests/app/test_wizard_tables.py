@@ -74,7 +74,7 @@ def test_another_source_is_listed_anew(browser: Client, draft: Draft) -> None:
     assert "page_views" not in html
 
 
-def test_a_source_that_fails_is_told_and_the_old_list_stays(
+def test_a_source_that_fails_is_reported_and_the_old_list_stays(
     browser: Client, draft: Draft, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def crash(self: Any) -> Any:
@@ -228,9 +228,11 @@ def test_a_table_gets_a_mode_of_its_own_in_the_drawer(browser: Client, draft: Dr
     assert draft.tables[0]["mode"] == ""
 
 
-@pytest.mark.parametrize(("kind", "told"), [("mysql", "All changes"), ("memory", "Inserts only")])
+@pytest.mark.parametrize(
+    ("kind", "reported"), [("mysql", "All changes"), ("memory", "Inserts only")]
+)
 def test_a_table_without_a_key_says_what_follows_from_this_source(
-    kind: str, told: str, browser: Client, editor: Any
+    kind: str, reported: str, browser: Client, editor: Any
 ) -> None:
     """Guards the source's own word: of MySQL and MariaDB updates and deletes are followed without a
     key too."""
@@ -244,5 +246,5 @@ def test_a_table_without_a_key_says_what_follows_from_this_source(
     )
     html = browser.get(address(draft, "tables")).content.decode()
     found = re.findall(r'<span class="ops-shown meta">([^<]*)<', html)
-    assert found == [told]
+    assert found == [reported]
     assert ("as often as the source does" in html) == (kind == "mysql")

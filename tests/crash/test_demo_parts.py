@@ -54,10 +54,12 @@ def pids(demo: Demo, part: str) -> list[int]:
     return found
 
 
-def is_copied(told: dict[str, Any], seen: list[str]) -> bool:
+def is_copied(reported: dict[str, Any], seen: list[str]) -> bool:
     """Whether every table follows its changes; `seen` are the states as they are now."""
-    address = f"{told['url']}/api/v1/replicators/{told['replicator_id']}/status/"
-    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {told['token']}"})
+    address = f"{reported['url']}/api/v1/replicators/{reported['replicator_id']}/status/"
+    request = urllib.request.Request(
+        address, headers={"Authorization": f"Bearer {reported['token']}"}
+    )
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
             status = json.load(answer)
@@ -74,9 +76,9 @@ def is_copied(told: dict[str, Any], seen: list[str]) -> bool:
 class Copies:
     """The demo's tables at the source and at the target."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        target = told["target"]
-        self.dsn = told["source"]["dsn"]
+    def __init__(self, reported: dict[str, Any]) -> None:
+        target = reported["target"]
+        self.dsn = reported["source"]["dsn"]
         self.namespace = target["namespace"]
         self.catalog = SqlCatalog(
             target["catalog_name"], uri=target["catalog_uri"], warehouse=target["warehouse"]
@@ -100,10 +102,10 @@ def test_kill_9_of_workers_beat_broker_and_run_loses_and_doubles_nothing(demo: D
     """Guards the supervision's promise (issue 3, "Done when"): a run that outlives its supervisor
     is adopted, never started beside itself, and a broker that forgets its queues stops nothing for
     long."""
-    told = demo.start()
+    reported = demo.start()
     seen: list[str] = []
-    until(lambda: is_copied(told, seen), lambda: f"every table has its copy: {seen}", 240)
-    copies = Copies(told)
+    until(lambda: is_copied(reported, seen), lambda: f"every table has its copy: {seen}", 240)
+    copies = Copies(reported)
     for parts in (
         ("worker-runs",),
         ("broker",),

@@ -44,8 +44,8 @@ def assert_same(world: MysqlWorld) -> None:
     for name in world.tables:
         source = MysqlTable(world.driver, world.schema, name)
         target = iceberg_rows(uri, str(world.warehouse), "lake", ("shop", name))
-        ours, theirs, told = table_differences(source, *target)
-        assert not told, (name, str(ours), str(theirs), [str(one) for one in told[:10]])
+        ours, theirs, reported = table_differences(source, *target)
+        assert not reported, (name, str(ours), str(theirs), [str(one) for one in reported[:10]])
         assert ours.rows
 
 

@@ -66,8 +66,8 @@ def assert_kept(world: World) -> None:
         if name == "softly":
             assert {r["born"] for r in found} == {"first"}
             _, found = present(tuple(found[0]), found)
-        told = differing(expected, list(found))
-        assert expected and not told, (name, told[:5])
+        reported = differing(expected, list(found))
+        assert expected and not reported, (name, reported[:5])
 
 
 def test_a_copy_without_inserts_keeps_up_the_rows_that_it_began_with(

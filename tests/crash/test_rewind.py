@@ -80,9 +80,9 @@ def test_a_rewind_that_is_killed_ends_in_the_same_rows_and_readers_never_go_back
             done = events(world, "table_rewound") == 1
             assert not world.differences("views"), "a reader saw other rows"
             world.until(lambda: True, "the run lives")
-        told = r"([\d,]+) changes were applied again"
-        world.until(lambda: re.search(told, world.log_text()), "the log says what was done")
-        applied = re.findall(told, world.log_text())
+        reported = r"([\d,]+) changes were applied again"
+        world.until(lambda: re.search(reported, world.log_text()), "the log says what was done")
+        applied = re.findall(reported, world.log_text())
         assert int(applied[0].replace(",", "")) >= 10, world.log_text()
         assert world.row("views").generation == 2
 

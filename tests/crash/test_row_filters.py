@@ -39,8 +39,8 @@ def assert_same(world: World, items: str = ITEMS) -> None:
             ).fetchone()
             assert fitting is not None
             rows = table_rows(connection, fitting[0], "fitting")
-        told = differing(rows, world.target_rows(name))
-        assert not told, (name, len(rows), told[:5])
+        reported = differing(rows, world.target_rows(name))
+        assert not reported, (name, len(rows), reported[:5])
 
 
 def test_the_copy_holds_the_rows_that_fit_whatever_happens(world_maker: MakeWorld) -> None:

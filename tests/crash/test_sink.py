@@ -18,7 +18,7 @@ from tests.world_fixtures import MakeWorld
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1200)]
 
 AT_START = ("snapshot_begun", "snapshot_part_delivered", "snapshot_delivered", "snapshot_recorded")
-LIVE = ("changes_delivered", "merge_recorded", "resolved_recorded", "resolved_told")
+LIVE = ("changes_delivered", "merge_recorded", "resolved_recorded", "resolved_reported")
 BUCKET = "10 seconds"
 
 

@@ -96,8 +96,8 @@ def test_a_killed_snapshot_goes_on_and_reads_no_finished_chunk_again(
         assert all(was_asked(log[:until_second], c) for c in second)
         assert not any(was_asked(log[until_first:], c) for c in first)
         assert not any(was_asked(log[until_second:], c) for c in second)
-        told = re.findall(r"(\d+) of \d+ chunks were copied before", world.log_text())
-        assert len(second) in map(int, told), child.tail()
+        reported = re.findall(r"(\d+) of \d+ chunks were copied before", world.log_text())
+        assert len(second) in map(int, reported), child.tail()
         assert re.search(r"[\d,]+ rows that changed since", world.log_text())
         assert not SnapshotChunk.objects.exists(), "what is done is still remembered"
         traffic.write(20)

@@ -13,8 +13,8 @@ from tests.bank import (
     all_published,
     make_bank,
     published,
+    reported_at_target,
     sums,
-    told_at_target,
     transfers,
 )
 from tests.harness import World, until
@@ -63,7 +63,9 @@ def test_transfers_between_two_tables_keep_their_sum_at_every_watermark(
         assert world.stop() == 0
         found = [sums(world, mark) for mark in published(world)]
         known = {m.sequence: {(t, v) for _, t, v in m.versions} for m in all_published(world)}
-        told = told_at_target(world)
-    assert told and all(known.get(sequence) == versions for sequence, versions in told.items())
+        reported = reported_at_target(world)
+    assert reported and all(
+        known.get(sequence) == versions for sequence, versions in reported.items()
+    )
     assert [sum(held) for held in found] == [TOTAL] * len(found)
     assert len({held[0] for held in found}) > 3, "no money moved between the watermarks"

@@ -33,12 +33,12 @@ SIZES = {"1280": (1280, 800, "light"), "dark": (1280, 800, "dark"), "400": (400,
 class Shown:
     """A demo to be photographed."""
 
-    told: dict[str, Any]
+    reported: dict[str, Any]
 
     @property
     def pages(self) -> dict[str, str]:
         """Names of the pictures and what they show."""
-        one = f"/replicators/{self.told['replicator_id']}"
+        one = f"/replicators/{self.reported['replicator_id']}"
         return {
             "replicators": "/",
             "overview": f"{one}/",
@@ -50,9 +50,9 @@ class Shown:
 
     def states(self) -> set[str]:
         """The states that the replicator's tables are in."""
-        url = f"{self.told['url']}/api/v1/replicators/{self.told['replicator_id']}/status/"
+        url = f"{self.reported['url']}/api/v1/replicators/{self.reported['replicator_id']}/status/"
         asked = urllib.request.Request(
-            url, headers={"Authorization": f"Bearer {self.told['token']}"}
+            url, headers={"Authorization": f"Bearer {self.reported['token']}"}
         )
         with urllib.request.urlopen(asked, timeout=30) as answer:
             return {t["state"] for t in json.load(answer)["tables"]}
@@ -60,11 +60,11 @@ class Shown:
 
 def sign_in(page: Page, shown: Shown) -> None:
     """As the demo's user."""
-    page.goto(f"{shown.told['url']}/sign-in/")
-    page.get_by_label("User").fill(shown.told["user"])
-    page.get_by_label("Password").fill(shown.told["password"])
+    page.goto(f"{shown.reported['url']}/sign-in/")
+    page.get_by_label("User").fill(shown.reported["user"])
+    page.get_by_label("Password").fill(shown.reported["password"])
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(f"{shown.told['url']}/")
+    page.wait_for_url(f"{shown.reported['url']}/")
 
 
 def draft(browser: Browser, shown: Shown) -> dict[str, str]:
@@ -76,7 +76,7 @@ def draft(browser: Browser, shown: Shown) -> dict[str, str]:
     page.get_by_role("button", name="Duplicate").click()
     page.wait_for_url("**/drafts/**")
     one = "/".join(urlsplit(page.url).path.split("/")[:3])
-    page.goto(f"{shown.told['url']}{one}/assessment/")
+    page.goto(f"{shown.reported['url']}{one}/assessment/")
     page.locator("#run-assessment").click()
     page.locator("#run-assessment", has_text="again").wait_for(timeout=120_000)
     page.close()
@@ -91,7 +91,7 @@ def drop_target(shown: Shown, table: str) -> None:
     """What makes a table fail."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    target = shown.told["target"]
+    target = shown.reported["target"]
     catalog = SqlCatalog(
         target["catalog_name"], uri=target["catalog_uri"], warehouse=target["warehouse"]
     )
@@ -109,7 +109,7 @@ def shoot(browser: Browser, shown: Shown, names: dict[str, str]) -> None:
         page = context.new_page()
         sign_in(page, shown)
         for name, path in names.items():
-            page.goto(shown.told["url"] + path, wait_until="networkidle")
+            page.goto(shown.reported["url"] + path, wait_until="networkidle")
             page.screenshot(path=FOLDER / f"{name}-{size}.png")
         context.close()
 

@@ -111,8 +111,8 @@ def _watch_states(page: Page, web: Web) -> None:
     expect(badge).to_have_attribute("data-state", "snapshotting")
     expect(page.locator("progress")).to_have_attribute("value", "42")
     copying = page.locator('[data-table="public.orders"]')
-    told = re.compile(r"42 of about 100 rows · 42 % · [\d.]+\s+rows/s · about .+ left")
-    expect(copying).to_contain_text(told)
+    reported = re.compile(r"42 of about 100 rows · 42 % · [\d.]+\s+rows/s · about .+ left")
+    expect(copying).to_contain_text(reported)
     web.execute("DELETE FROM runners_run")
     web.execute(
         "UPDATE runners_table SET state='failing', error_code='target:table-replaced', "

@@ -35,19 +35,19 @@ NAME = "shop to lakehouse"
 class Live:
     """The running demo, and the failpoint that holds its copies."""
 
-    told: dict[str, Any]
+    reported: dict[str, Any]
     held: Path
 
     @property
     def url(self) -> str:
-        return str(self.told["url"])
+        return str(self.reported["url"])
 
     @property
     def one(self) -> str:
-        return f"{self.url}/replicators/{self.told['replicator_id']}/"
+        return f"{self.url}/replicators/{self.reported['replicator_id']}/"
 
     def source(self, sql: str) -> list[Any]:
-        with psycopg.connect(self.told["source"]["dsn"], autocommit=True) as connection:
+        with psycopg.connect(self.reported["source"]["dsn"], autocommit=True) as connection:
             cursor = connection.execute(sql.encode())
             return cursor.fetchall() if cursor.description else []
 
@@ -55,7 +55,7 @@ class Live:
         """What a careless person does to the target."""
         from pyiceberg.catalog.sql import SqlCatalog
 
-        target = self.told["target"]
+        target = self.reported["target"]
         catalog = SqlCatalog(
             target["catalog_name"], uri=target["catalog_uri"], warehouse=target["warehouse"]
         )
@@ -84,8 +84,8 @@ def watch(live: Live, chromium: Browser) -> Iterator[Any]:
         watched.watch()
         opened.append(watched)
         watched.page.goto(f"{live.url}/sign-in/")
-        watched.page.get_by_label("User").fill(live.told["user"])
-        watched.page.get_by_label("Password").fill(live.told["password"])
+        watched.page.get_by_label("User").fill(live.reported["user"])
+        watched.page.get_by_label("Password").fill(live.reported["password"])
         watched.page.get_by_role("button", name="Sign in").click()
         return watched
 
@@ -205,7 +205,7 @@ def test_pause_and_resume(watch: Any, live: Live) -> None:
     expect(head.locator('[data-state="running"]')).to_be_visible(timeout=SLOW_MS)
     page.get_by_role("link", name="Activity", exact=True).nth(1).click()
     expect(page.get_by_test_id("runs").locator('[data-state="stopped"]')).to_be_visible()
-    expect(page.get_by_test_id("events")).to_contain_text(f"by {live.told['user']}")
+    expect(page.get_by_test_id("events")).to_contain_text(f"by {live.reported['user']}")
 
 
 TABS = ("", "tables/", "activity/", "logs/", "configuration/", "edit/", "delete/")
@@ -288,15 +288,15 @@ def test_a_delete_names_what_goes_and_takes_it_away(watch: Any, live: Live) -> N
 
 
 def _same(live: Live, database: SqlDatabase, namespace: str) -> bool:
-    target = live.told["target"]
+    target = live.reported["target"]
     for table in mysql_shop.TABLES:
         driver = {k: v for k, v in database.params.items() if k != "database"}
         source = MysqlTable(driver, database.name, table)
         place = (target["catalog_uri"], target["warehouse"], target["catalog_name"])
         _, rows = iceberg_rows(*place, (namespace, table))
         # A copy without a key has two columns more.
-        _, _, told = table_differences(source, source.columns, rows)
-        if told:
+        _, _, reported = table_differences(source, source.columns, rows)
+        if reported:
             return False
     return True
 
@@ -320,7 +320,7 @@ def _build(page: Page, live: Live, database: SqlDatabase) -> None:
     expect(page.get_by_test_id("test-ok")).to_be_visible()
     building.go_on(page, "target")
     for name in ("catalog_name", "catalog_uri", "warehouse"):
-        page.locator(f'[name="target.{name}"]').fill(live.told["target"][name])
+        page.locator(f'[name="target.{name}"]').fill(live.reported["target"][name])
     page.locator('[name="target.namespace"]').fill(f"from_{flavour}")
     building.go_on(page, "tables")
     building.choose(page, *(f"{database.name}.{t}" for t in mysql_shop.TABLES))

@@ -98,9 +98,11 @@ def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_pa
 
     fill_source(page, shop, password="wrong")
     building.test_connection(page)
-    told = page.get_by_test_id("test-result")
-    expect(told).to_contain_text("What to do")
-    expect(told.get_by_test_id("problem")).to_have_attribute("data-code", "source:login-refused")
+    reported = page.get_by_test_id("test-result")
+    expect(reported).to_contain_text("What to do")
+    expect(reported.get_by_test_id("problem")).to_have_attribute(
+        "data-code", "source:login-refused"
+    )
     expect(page.locator("#setup-1")).to_contain_text("wal_level")
     expect(page.get_by_role("button", name="Copy: Turn on the logical log")).to_be_visible()
     watched.assert_accessible()

@@ -28,13 +28,13 @@ def _postgresql(client: socket.socket) -> None:
         if struct.unpack("!I", body[:4])[0] != _SSL_REQUEST:
             break
         client.sendall(b"N")
-    told = b"".join(
+    reported = b"".join(
         _message(b"S", name + b"\0" + value + b"\0")
         for name, value in ((b"server_version", b"17.0"), (b"client_encoding", b"UTF8"))
     )
     client.sendall(
         _message(b"R", struct.pack("!I", 0))
-        + told
+        + reported
         + _message(b"K", struct.pack("!II", 1, 2))
         + _message(b"Z", b"I")
     )

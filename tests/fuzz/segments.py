@@ -73,7 +73,7 @@ def messages_of(raw: bytes) -> list[bytes]:
 
 
 def _chosen(messages: list[bytes], chance: random.Random) -> list[bytes]:
-    """A run of a long segment, with its beginning, where transactions and maps are told."""
+    """A run of a long segment, with its beginning, where transactions and maps are reported."""
     if len(messages) <= MOST_MESSAGES:
         return messages
     at = chance.randrange(len(messages))

@@ -53,7 +53,7 @@ def _tuple(message: bytes, at: int, oids: list[int]) -> tuple[list[Any], int]:
         try:
             found.append(_binary(raw, oid) if form == "b" else _text(raw, oid))
         except UnicodeDecodeError:
-            # Such a row is told as one that does not fit.
+            # Such a row is reported as one that does not fit.
             found.append(Unknown)
         at += size
     return found, at

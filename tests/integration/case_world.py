@@ -52,7 +52,7 @@ class CaseWorld(World):
             SETTLE_SECONDS,
         )
 
-    def told(self, case: Case) -> list[str]:
+    def reported(self, case: Case) -> list[str]:
         """What differs between a table and its copy."""
         _, _, differences = table_differences(self.wanted(case), *self._copy(case))
         return [f"{case.sql_name}: {d}" for d in differences]
@@ -79,6 +79,6 @@ def assert_all_arrive(world: CaseWorld, one_round: Callable[[int], None]) -> Non
     one_round(3)
     world.settled()
     assert not world.case_states()
-    told = [line for case in world.cases for line in world.told(case)]
-    assert not told, "\n".join(told[:SHOWN])
+    reported = [line for case in world.cases for line in world.reported(case)]
+    assert not reported, "\n".join(reported[:SHOWN])
     assert world.stop() == 0

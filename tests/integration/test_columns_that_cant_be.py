@@ -12,8 +12,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 def test_a_name_of_icebergs_and_a_table_without_columns(world_maker: MakeWorld) -> None:
     """Guards `naming.refuse_reserved`, `Evolver.mends_name` and `source:no-columns`: Spark's
-    AnalysisException and ParseException were told as unknown, again and again, and the first one
-    after the renaming too."""
+    AnalysisException and ParseException were reported as unknown, again and again, and the first
+    one after the renaming too."""
     seconds = {"REPLICATOR_CATALOG_SECONDS": "1"}
     with world_maker(environment=seconds) as world:
         world.start()

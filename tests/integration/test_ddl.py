@@ -160,21 +160,21 @@ def differences(world: World, name: str) -> list[str]:
 
 
 def equal(world: World, *names: str) -> None:
-    """Wait until the copies are equal, every column compared; the last difference is told where
+    """Wait until the copies are equal, every column compared; the last difference is reported where
     they never are."""
     for name in names:
-        told: list[str] = []
+        reported: list[str] = []
 
-        def same(name: str = name, told: list[str] = told) -> bool:
-            told[:] = (
+        def same(name: str = name, reported: list[str] = reported) -> bool:
+            reported[:] = (
                 differences(world, name)[:5] if world.row(name).is_snapshot_done else ["no copy"]
             )
-            return not told and world.states()[name] == "replicating"
+            return not reported and world.states()[name] == "replicating"
 
         try:
             world.until(same, f"{name} is equal")
         except AssertionError as err:
-            raise AssertionError(f"{name}: {told} {kinds(world, name)}") from err
+            raise AssertionError(f"{name}: {reported} {kinds(world, name)}") from err
 
 
 def only_where_due_copied_afresh(world: World) -> None:

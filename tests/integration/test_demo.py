@@ -69,7 +69,7 @@ def test_it_starts_answers_and_ends_with_nothing_left_and_resumes_after_kill_9(d
     assert not demo.left()
 
 
-def a_part_that_dies_is_started_again(demo: Demo, told: dict[str, Any]) -> None:
+def a_part_that_dies_is_started_again(demo: Demo, reported: dict[str, Any]) -> None:
     """All of them at once: the services, the broker and PostgreSQL."""
     noted = json.loads(demo.place.processes.read_text())["processes"]
     for pid, _ in noted:
@@ -82,8 +82,8 @@ def a_part_that_dies_is_started_again(demo: Demo, told: dict[str, Any]) -> None:
 
     def works() -> bool:
         try:
-            seen.append(orders(told["source"]["dsn"]))
-            web = urllib.request.urlopen(told["url"], timeout=5).status == 200
+            seen.append(orders(reported["source"]["dsn"]))
+            web = urllib.request.urlopen(reported["url"], timeout=5).status == 200
         except (OSError, psycopg.Error):
             return False
         return web and seen[-1] > seen[0]
@@ -91,8 +91,8 @@ def a_part_that_dies_is_started_again(demo: Demo, told: dict[str, Any]) -> None:
     until(works, "everything works again")
 
 
-def answers(told: dict[str, Any]) -> bool:
-    return bool(urllib.request.urlopen(told["url"], timeout=10).status == 200)
+def answers(reported: dict[str, Any]) -> bool:
+    return bool(urllib.request.urlopen(reported["url"], timeout=10).status == 200)
 
 
 @pytest.mark.long

@@ -120,7 +120,7 @@ def test_a_column_that_is_converted_between_two_chunks_ends_the_copy_or_is_copie
     was converted."""
     names = {f"t{number}": conversion for number, conversion in enumerate(CONVERSIONS)}
     fill(database, *names)
-    told = {}
+    reported = {}
     for name, conversion in names.items():
         with following(database, name) as follower:
             _, *rest = halves(follower, 0)
@@ -128,7 +128,9 @@ def test_a_column_that_is_converted_between_two_chunks_ends_the_copy_or_is_copie
                 f"ALTER TABLE {name} {conversion}",
                 f"UPDATE {name} SET {CONVERSIONS[conversion]} WHERE id > 190",
             )
-            told[conversion] = outcome(follower, 0, rest)
-    assert {c: t for c, t in told.items() if t != ALTERED and ChangeKind.REWRITTEN not in t} == {}
-    assert ALTERED in told.values()
-    assert any(ChangeKind.REWRITTEN in t for t in told.values())
+            reported[conversion] = outcome(follower, 0, rest)
+    assert {
+        c: t for c, t in reported.items() if t != ALTERED and ChangeKind.REWRITTEN not in t
+    } == {}
+    assert ALTERED in reported.values()
+    assert any(ChangeKind.REWRITTEN in t for t in reported.values())

@@ -114,7 +114,7 @@ def test_a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing(
         writing.start()
         cut = params_of(any_database, port=proxy.port)
         position, rows, waiting = follower.session.point.position, [], list[LogBlock]()
-        told = set[str]()
+        reported = set[str]()
         deadline = time.monotonic() + 60
         while len(rows) < 300:
             assert time.monotonic() < deadline, f"{len(rows)} rows, {proxy.cuts} cuts"
@@ -131,12 +131,12 @@ def test_a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing(
                             position = block.position
                             waiting.clear()
             except ReplicationError as err:
-                told.add(err.code)
+                reported.add(err.code)
         writing.join()
         assert rows == list(range(300))
         assert proxy.cuts > 2
-        assert told <= CUTS
-        assert all(ReplicationError(code).retry is Retry.AUTO for code in told)
+        assert reported <= CUTS
+        assert all(ReplicationError(code).retry is Retry.AUTO for code in reported)
 
 
 def _write(database: SqlDatabase, count: int) -> None:
@@ -192,7 +192,7 @@ def test_the_server_id_of_another_replica_is_refused_before_and_at_the_start(
         assert caught.value.code == "source:server-id-in-use"
 
 
-def test_a_second_reader_of_ours_with_the_same_id_is_told_to_the_first(
+def test_a_second_reader_of_ours_with_the_same_id_is_reported_to_the_first(
     any_database: SqlDatabase,
 ) -> None:
     """Guards a plain word where two replicators were given one server id."""
@@ -203,22 +203,22 @@ def test_a_second_reader_of_ours_with_the_same_id_is_told_to_the_first(
         first.read(wait_seconds=0.5, max_bytes=1 << 20)
         with LogReader(params, NAME) as second:
             second.start(start, follower.tables)
-            told: list[str] = []
+            reported: list[str] = []
 
-            def is_told() -> bool:
+            def is_reported() -> bool:
                 try:
                     first.read(wait_seconds=0.2, max_bytes=1 << 20)
                 except ReplicationError as err:
-                    told.append(
+                    reported.append(
                         err.code
                         if err.code in CUTS | {"source:server-id-in-use"}
                         else repr(err.__cause__)
                     )
                 any_database.execute("REPLACE INTO t VALUES (1, 'a', 1)")
-                return bool(told)
+                return bool(reported)
 
-            until(is_told, "the first one hears of it")
-            assert told[0] in {"source:server-id-in-use", "source:connection-lost"}
+            until(is_reported, "the first one hears of it")
+            assert reported[0] in {"source:server-id-in-use", "source:connection-lost"}
 
 
 @pytest.mark.parametrize("kind", [MariadbServer, MysqlServer])

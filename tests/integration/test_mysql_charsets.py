@@ -28,7 +28,7 @@ LONG_SETS: dict[str, tuple[list[str], int]] = {
     "utf32": (["0000", "0001", "0010"], 190_000),
 }  # fmt: skip
 # Rows of codes that some sets take although they are no characters, alone and behind one: faults
-# that are told.
+# that are reported.
 HALVES_OF_PAIRS = {*range(0xD8, 0xE0), *range(0x100, 0x200)}
 
 
@@ -95,13 +95,13 @@ def test_every_code_of_a_set_of_several_bytes(any_database: SqlDatabase, charset
         shown = dict(cursor.fetchall())
     found = rows_of(log)
     assert found == rows_of(copied)
-    told = {number for number, text in found.items() if text is None}
-    assert told <= HALVES_OF_PAIRS
-    if told:
+    reported = {number for number, text in found.items() if text is None}
+    assert reported <= HALVES_OF_PAIRS
+    if reported:
         marks = zip(log["id"].to_pylist(), log["_faulty"].to_pylist(), strict=True)
-        assert {number for number, mark in marks if mark} == told
+        assert {number for number, mark in marks if mark} == reported
     assert {n: t for n, t in found.items() if t is not None} == {
-        n: raw.decode() for n, raw in shown.items() if n not in told
+        n: raw.decode() for n, raw in shown.items() if n not in reported
     }
     assert sum(len(text or "") for text in found.values()) > least
 

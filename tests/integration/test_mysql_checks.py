@@ -61,7 +61,7 @@ def problems(database: SqlDatabase, /, **changes: object) -> list[Problem]:
         return connection_problems(checks)
 
 
-def told(database: SqlDatabase, /, **changes: object) -> list[Problem]:
+def reported(database: SqlDatabase, /, **changes: object) -> list[Problem]:
     with MysqlChecks(params_of(database, **changes)) as checks:
         return checks.connection()
 
@@ -105,7 +105,7 @@ def test_settings_are_named_with_the_line_that_mends_them(private_server: SqlSer
 
 
 def kept(database: SqlDatabase) -> str:
-    (info,) = (p for p in told(database) if p.severity is Severity.INFO)
+    (info,) = (p for p in reported(database) if p.severity is Severity.INFO)
     assert info.code == "source:log-kept"
     return info.message.text
 

@@ -134,11 +134,11 @@ def test_a_statement_tells_its_schema_without_any_row(any_database: SqlDatabase)
         ]
         found = decode_whole(follower.blocks(), head)
         assert all(map(is_bare_schema, found)), found
-        copy, told = with_numbers(head[0].known or head[0]), []
+        copy, reported = with_numbers(head[0].known or head[0]), []
         for schema in schemas(found):
             _, copy, changes = changes_by_steps(copy, schema, keeps_values)
-            told.append(sorted(c.text for c in changes))
-        assert told == [
+            reported.append(sorted(c.text for c in changes))
+        assert reported == [
             ["column v dropped and made again"],
             ["column k renamed to k2", "column k2 renamed to k"],
             ["column k renamed to t_"],
@@ -176,7 +176,7 @@ def test_old_rows_of_an_added_column(any_database: SqlDatabase) -> None:
         assert [s.new for s in schema.steps if s.kind is StepKind.UNFILLED] == ["y"]
 
 
-def test_what_was_told_is_known_after_a_start(any_database: SqlDatabase) -> None:
+def test_what_was_reported_is_known_after_a_start(any_database: SqlDatabase) -> None:
     """Guards the steps in the position, also in that of the very block that ends with the
     statement."""
     with following(any_database, "t") as follower:
@@ -199,13 +199,13 @@ def with_copy(follower: Follower, database: SqlDatabase, *names: str) -> list[Ta
 
 def changes_of(follower: Follower, tables: Sequence[TableSchema]) -> list[list[str]]:
     """What follows for the copy from each part of the log, in words."""
-    old, told = tables[0].known, []
+    old, reported = tables[0].known, []
     assert old is not None
     for schema in schemas(decode_all(follower.blocks(), tables)):
         _, new, changes = changes_by_steps(old, schema, keeps_values)
-        told.append([c.text for c in changes])
+        reported.append([c.text for c in changes])
         old = replace(new.bare, upto=max(old.upto, new.upto))
-    return told
+    return reported
 
 
 def test_a_key_that_has_another_name_by_now_is_read(any_database: SqlDatabase) -> None:
@@ -229,7 +229,7 @@ def test_a_key_that_has_another_name_by_now_is_read(any_database: SqlDatabase) -
 
 
 @pytest.mark.parametrize(
-    ("statements", "told"),
+    ("statements", "reported"),
     [
         (["TRUNCATE TABLE t", "ALTER TABLE t ADD n int DEFAULT 5",
         "INSERT INTO t VALUES (1, 'a', 2)"],
@@ -244,14 +244,14 @@ def test_a_key_that_has_another_name_by_now_is_read(any_database: SqlDatabase) -
     ],
 )  # fmt: skip
 def test_a_truncation_alone_tells_no_other_schema_than_the_log(
-    any_database: SqlDatabase, statements: list[str], told: list[list[str]]
+    any_database: SqlDatabase, statements: list[str], reported: list[list[str]]
 ) -> None:
     """Guards tables that stopped, or were copied afresh, since the catalog's description had
     columns that no statement told of."""
     with following(any_database, "t") as follower:
         any_database.execute(*statements)
         tables = with_copy(follower, any_database, "t")
-        assert changes_of(follower, tables) == told
+        assert changes_of(follower, tables) == reported
 
 
 GHOST = (
@@ -450,7 +450,9 @@ def test_a_column_that_is_compressed_later_stops_its_table_in_words(
         assert found.facts["quoted"] == f"`{database.name}`.`t`"
 
 
-def test_a_table_whose_tablespace_was_discarded_is_told_as_that(any_database: SqlDatabase) -> None:
+def test_a_table_whose_tablespace_was_discarded_is_reported_as_that(
+    any_database: SqlDatabase,
+) -> None:
     """Guards the copy that follows on such a statement: it ended with a number that nobody
     knows."""
     with following(any_database, "t") as follower:
@@ -511,7 +513,7 @@ def test_tables_without_transactions(any_database: SqlDatabase) -> None:
 
 
 def test_a_server_that_logs_an_alter_twice_is_refused(mariadb: SqlServer) -> None:
-    """Guards steps against being told at an ALTER's begin and again at its end: a swap would be
+    """Guards steps against being reported at an ALTER's begin and again at its end: a swap would be
     undone."""
     with fresh_sql_database(mariadb) as database:
         checks = MysqlChecks(params_of(database))

@@ -143,7 +143,7 @@ class Writer(Background):
                 while not self._stop.wait(0.3):
                     if waiting.count() <= MOST_BEHIND:
                         self._round(cursor)
-        except BaseException as err:  # noqa: BLE001 - told where the writing is ended
+        except BaseException as err:  # noqa: BLE001 - reported where the writing is ended
             self._fault = err
         finally:
             connections.close_all()
@@ -153,7 +153,7 @@ class Writer(Background):
         assert self._fault is None, self._fault
 
 
-def told(world: World, name: str) -> list[str]:
+def reported(world: World, name: str) -> list[str]:
     """A table's events, in order: kind and what it says."""
     found = Event.objects.filter(replicator=world.replicator, table_name=name).order_by("pk")
     return [f"{e.kind} {e.facts.get('change', '')} {e.code}".strip() for e in found]
@@ -180,19 +180,19 @@ def take(world: World, changes: Sequence[Change]) -> None:
 
 
 def wait(world: World, changes: Sequence[Change]) -> None:
-    """Wait until what the changes caused is told, and the tables that go on are level."""
+    """Wait until what the changes caused is reported, and the tables that go on are level."""
 
-    def is_told(change: Change) -> bool:
+    def is_reported(change: Change) -> bool:
         return any(
-            e.startswith(change.event) and change.says in e for e in told(world, change.table)
+            e.startswith(change.event) and change.says in e for e in reported(world, change.table)
         )
 
     for change in changes:
         if change.event:
             try:
-                world.until(lambda c=change: is_told(c), f"{change} is told", WAVE_SECONDS)  # type: ignore[misc]
+                world.until(lambda c=change: is_reported(c), f"{change} is reported", WAVE_SECONDS)  # type: ignore[misc]
             except AssertionError as err:
-                raise AssertionError(f"{change}: {told(world, change.table)}\n{err}") from err
+                raise AssertionError(f"{change}: {reported(world, change.table)}\n{err}") from err
     level(world, *(c.table for c in changes if c.event != FAILED))
 
 
@@ -220,7 +220,7 @@ def test_each_change_is_followed_copied_afresh_or_said(
     """Guards the columns by the statements of the log (a swap would exchange its values), the
     defaults of old rows, the fresh copies of what the log does not show, and the log's word before
     the catalog's: `called` gets its other name while nothing runs, and where the stream forgot
-    tables that the catalog lacks, it would be told as missing."""
+    tables that the catalog lacks, it would be reported as missing."""
     with world_maker(
         server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables,
         tables=TABLES,

@@ -199,14 +199,14 @@ def test_the_position_knows_every_transaction_that_was_read(pair: Pair) -> None:
     assert times == sorted(times)
     assert all(t.microsecond for t in times[:3]) or pair.primary.flavour == "mariadb"
     session = SnapshotSession(params_of(pair.here), NAME, pair.position)
-    told = str(session.point.position.detail["gtids"])
+    reported = str(session.point.position.detail["gtids"])
     if pair.primary.flavour == "mysql":
         assert ":tag_1:" in pair.position.detail["gtids"]
         executed = pair.here.execute("SELECT @@global.gtid_executed")[0][0]
-        assert str(MysqlGtids(told)) == str(MysqlGtids(executed))
+        assert str(MysqlGtids(reported)) == str(MysqlGtids(executed))
     pair.follower.blocks()
     now = str(reached(pair.follower.reader).detail["gtids"])
-    assert str(MysqlGtids(told)) == now if pair.primary.flavour == "mysql" else told == now
+    assert str(MysqlGtids(reported)) == now if pair.primary.flavour == "mysql" else reported == now
 
 
 def test_a_copy_and_the_figures_wait_while_the_stream_is_at_another_server(pair: Pair) -> None:
@@ -263,7 +263,7 @@ def test_the_log_goes_on_at_a_promoted_replica(pair: Pair) -> None:
     assert rows(read_on(pair, stopped)[0], follower) == [(2, 1)]
 
 
-def test_a_server_that_lacks_what_was_copied_is_told(pair: Pair) -> None:
+def test_a_server_that_lacks_what_was_copied_is_reported(pair: Pair) -> None:
     """Guards against a replica that was behind when it was promoted: what it never had is in the
     target for ever."""
     pair.fail_over()
@@ -271,7 +271,7 @@ def test_a_server_that_lacks_what_was_copied_is_told(pair: Pair) -> None:
     assert why_lost(pair, pair.ahead) == LACKS
 
 
-def test_a_server_that_purged_what_was_not_copied_is_told(pair: Pair) -> None:
+def test_a_server_that_purged_what_was_not_copied_is_reported(pair: Pair) -> None:
     """Guards against a hole: the replica has everything, but no longer in its log. And what begins
     again there stands behind all that came before, or old changes would count as new ones."""
     pair.fail_over()

@@ -40,7 +40,7 @@ def codes(follower: Follower) -> set[str]:
     return {p.code if isinstance(p, Poison) else "" for p in found}
 
 
-def test_a_load_as_a_statement_is_told(any_database: SqlDatabase) -> None:
+def test_a_load_as_a_statement_is_reported(any_database: SqlDatabase) -> None:
     """Guards CORRECTNESS 25: LOAD DATA of a session without row events has an event of its own, and
     its rows were lost."""
     file = f"{any_database.server.folder}/odd-{any_database.name}.txt"
@@ -53,7 +53,7 @@ def test_a_load_as_a_statement_is_told(any_database: SqlDatabase) -> None:
         assert codes(follower) == {"source:statement-logged"}
 
 
-def test_a_function_that_changes_rows_in_a_statement_is_told(any_database: SqlDatabase) -> None:
+def test_a_function_that_changes_rows_in_a_statement_is_reported(any_database: SqlDatabase) -> None:
     """Guards CORRECTNESS 25: the log has the call of the function as a SELECT."""
     any_database.execute(
         "CREATE FUNCTION f(a int) RETURNS int MODIFIES SQL DATA"

@@ -86,7 +86,7 @@ def wait_for_another_second(database: SqlDatabase, position: Position) -> None:
     until(lambda: database.execute("SELECT unix_timestamp()")[0][0] > begun, "a new second")
 
 
-def test_a_server_that_was_put_back_is_told(private_server: SqlServer, tmp_path: Path) -> None:
+def test_a_server_that_was_put_back_is_reported(private_server: SqlServer, tmp_path: Path) -> None:
     """Guards CORRECTNESS 26 against "0 rows, all fine": after a restore other transactions have the
     GTIDs and the places of those that were copied."""
     server = private_server
@@ -119,7 +119,7 @@ def test_a_server_that_was_put_back_is_told(private_server: SqlServer, tmp_path:
         assert refused(follower, changed(followed, file="binlog.000099")) == BEHIND
 
 
-def test_another_server_with_the_same_number_is_told(mariadb: SqlServer) -> None:
+def test_another_server_with_the_same_number_is_reported(mariadb: SqlServer) -> None:
     """Guards MariaDB's identity, which is a number that is 1 wherever nobody chose another one."""
     with fresh_sql_database(mariadb) as here, MariadbServer() as other:
         here.execute(TABLE)

@@ -67,7 +67,7 @@ def test_a_row_without_its_blobs_stops_its_table(any_database: SqlDatabase, stat
 def test_rows_without_names_stop_their_table_until_names_come_again(
     any_database: SqlDatabase,
 ) -> None:
-    """Guards columns being told by names: with the metadata left out, and there again, in one
+    """Guards columns being known by names: with the metadata left out, and there again, in one
     table's rows."""
     with following(any_database, "t", "notes") as follower:
         try:

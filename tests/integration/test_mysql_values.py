@@ -215,7 +215,7 @@ def test_invisible_and_generated_columns_are_the_same_by_log_and_by_copy(
         assert copy[2]["hidden"] == 8
 
 
-def test_a_form_that_is_not_known_is_told_and_never_passed_over(
+def test_a_form_that_is_not_known_is_reported_and_never_passed_over(
     mariadb_database: SqlDatabase,
 ) -> None:
     """Guards against a column that would be empty without a word: dates as MariaDB before 10.1

@@ -88,8 +88,8 @@ def test_silence_is_an_idle_server_or_a_lost_connection(
 
 
 def test_an_event_that_was_damaged_on_its_way_is_never_decoded(any_database: SqlDatabase) -> None:
-    """Guards the checksum of each event: its place is told, nothing of it becomes a row, and read
-    again it is whole."""
+    """Guards the checksum of each event: its place is reported, nothing of it becomes a row, and
+    read again it is whole."""
     with (
         CuttingProxy(any_database.server.port) as proxy,
         following(any_database, "t", port=proxy.port, tls="disable") as follower,

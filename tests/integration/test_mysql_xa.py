@@ -49,7 +49,7 @@ def prepared(database: SqlDatabase, xid: str, *statements: str) -> Iterator[Any]
                 cursor.execute(f"XA ROLLBACK '{xid}'")
 
 
-def told(found: list[DecodedTable | Poison]) -> list[Any]:
+def reported(found: list[DecodedTable | Poison]) -> list[Any]:
     """(operation, id) of each row, or the code of what stops the table."""
     rows: list[Any] = []
     for part in found:
@@ -71,11 +71,11 @@ def test_rows_come_at_the_commit_with_its_place(any_database: SqlDatabase) -> No
     with following(any_database, "t") as follower:
         with prepared(any_database, "one", "INSERT INTO t VALUES (1, 'a'), (2, 'b')") as cursor:
             any_database.execute("INSERT INTO t VALUES (9, 'between')")
-            assert told(decode_all(follower.blocks(), follower.tables)) == [(0, 9)]
+            assert reported(decode_all(follower.blocks(), follower.tables)) == [(0, 9)]
             between = position_of(follower.reader)
             cursor.execute("XA COMMIT 'one'")
         found = decode_all(follower.blocks(), follower.tables)
-        assert told(found) == [(0, 1), (0, 2)]
+        assert reported(found) == [(0, 1), (0, 2)]
         assert isinstance(found[0], DecodedTable)
         assert min(found[0].changes["_position"].to_pylist()) >= between.ordinal
         assert "prepared" in between.detail
@@ -96,14 +96,14 @@ def test_rows_that_are_rolled_back_or_of_other_tables_never_come(any_database: S
             contextlib.suppress(pymysql.Error),
         ):
             cursor.execute("XA COMMIT 'empty'")
-        assert told(decode_all(follower.blocks(), follower.tables)) == []
+        assert reported(decode_all(follower.blocks(), follower.tables)) == []
         with any_database.connect() as connection, connection.cursor() as cursor:
             for statement in ("XA START 'x'", "INSERT INTO t VALUES (3, 'c')", "XA END 'x'",
                               "XA COMMIT 'x' ONE PHASE"):  # fmt: skip
                 cursor.execute(statement)
         with prepared(any_database, "x", "UPDATE t SET v = 'd' WHERE id = 3") as cursor:
             cursor.execute("XA COMMIT 'x'")
-        assert told(decode_all(follower.blocks(), follower.tables)) == [(0, 3), (1, 3)]
+        assert reported(decode_all(follower.blocks(), follower.tables)) == [(0, 3), (1, 3)]
 
 
 def after(follower: Any, position: Position, tables: Any) -> list[LogBlock]:
@@ -131,9 +131,9 @@ def test_a_prepared_transaction_outlives_a_restart_and_a_new_choice_of_tables(
             follower.reader.follow(both)
             any_database.execute("FLUSH BINARY LOGS")
             cursor.execute("XA COMMIT 'kept'")
-        assert told(decode_all(follower.blocks(), both)) == [(0, 1), (0, 7)]
+        assert reported(decode_all(follower.blocks(), both)) == [(0, 1), (0, 7)]
         follower.reader.close()
-        assert told(decode_all(after(follower, position, both), both)) == [(0, 1), (0, 7)]
+        assert reported(decode_all(after(follower, position, both), both)) == [(0, 1), (0, 7)]
 
 
 def test_what_nobody_saw_being_prepared_stops_the_tables(any_database: SqlDatabase) -> None:
@@ -144,22 +144,24 @@ def test_what_nobody_saw_being_prepared_stops_the_tables(any_database: SqlDataba
         following(any_database, "t") as follower,
     ):
         cursor.execute("XA COMMIT 'early'")
-        assert told(decode_all(follower.blocks(), follower.tables)) == ["source:transaction-unsure"]
+        assert reported(decode_all(follower.blocks(), follower.tables)) == [
+            "source:transaction-unsure"
+        ]
         any_database.execute("INSERT INTO t VALUES (2, 'b')")
-        assert told(decode_all(follower.blocks(), follower.tables)) == [(0, 2)]
+        assert reported(decode_all(follower.blocks(), follower.tables)) == [(0, 2)]
 
 
 def test_a_group_that_is_too_large_to_be_set_aside_stops_its_tables(
     any_database: SqlDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the bound of memory: such rows stay in the stream, and their tables are told at the
-    PREPARE."""
+    """Guards the bound of memory: such rows stay in the stream, and their tables are reported at
+    the PREPARE."""
     monkeypatch.setattr(blocks_module, "HELD_BYTES", 2048)
     values = ", ".join(f"({i}, repeat('v', 50))" for i in range(200))
     statements = [f"INSERT INTO t VALUES ({i}, repeat('v', 50))" for i in range(1000, 1100)]
     with following(any_database, "t") as follower:
         with prepared(any_database, "big", f"INSERT INTO t VALUES {values}", *statements) as cursor:
-            found = told(decode_all(follower.blocks(max_bytes=4096), follower.tables))
+            found = reported(decode_all(follower.blocks(max_bytes=4096), follower.tables))
             assert "source:transaction-unsure" in found
             cursor.execute("XA COMMIT 'big'")
-        assert told(decode_all(follower.blocks(), follower.tables)) == []
+        assert reported(decode_all(follower.blocks(), follower.tables)) == []

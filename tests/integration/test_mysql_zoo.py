@@ -71,7 +71,7 @@ def level(world: MysqlWorld, names: Sequence[str]) -> None:
 
 def settle(world: MysqlWorld, tables: Sequence[Live]) -> None:
     """Wait for the states that should be: what a look into the source's catalog mends takes a
-    minute. One that never comes is told by the comparison."""
+    minute. One that never comes is reported by the comparison."""
     flavour = world.database.server.flavour
     wanted = {
         t.name: f"failing {t.code(flavour)}" if t.code(flavour) else "replicating" for t in tables
@@ -82,7 +82,7 @@ def settle(world: MysqlWorld, tables: Sequence[Live]) -> None:
         )
 
 
-def told(world: MysqlWorld, name: str) -> list[str]:
+def reported(world: MysqlWorld, name: str) -> list[str]:
     found = Event.objects.filter(replicator=world.replicator, table_name=name).order_by("pk")
     return [f"{e.kind} {e.facts.get('change', '')} {e.code}".strip() for e in found]
 
@@ -110,9 +110,9 @@ def compared(world: MysqlWorld, tables: Sequence[Live]) -> dict[str, list[str]]:
     for live in tables:
         wanted = f"failing {live.code(flavour)}" if live.code(flavour) else "replicating"
         if states[live.name] != wanted:
-            wrong[live.name] = [states[live.name], *told(world, live.name)]
+            wrong[live.name] = [states[live.name], *reported(world, live.name)]
         elif wanted == "replicating" and (found := differences(world, live.name)):
-            wrong[live.name] = [*found, *told(world, live.name)]
+            wrong[live.name] = [*found, *reported(world, live.name)]
     return wrong
 
 

@@ -219,7 +219,7 @@ PRINTED: dict[type, Callable[[str], Any]] = {
 
 
 def read(column: Column, printed: bytes | None) -> Any:
-    """The value, but for a zone: a moment is told in UTC."""
+    """The value, but for a zone: a moment is reported in UTC."""
     if printed is None:
         return None
     value = PRINTED.get(type(column.type), str)(printed.decode())

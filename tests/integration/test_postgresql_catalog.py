@@ -184,7 +184,7 @@ class TestDescribe:
             assert table.column("never").type == Unsupported("integer")
 
     def test_a_type_that_can_not_be_copied_stays_in_as_unsupported(self, database):
-        """Guards that `types.column_type` has no default: what it does not know is told as
+        """Guards that `types.column_type` has no default: what it does not know is reported as
         `Unsupported` and left out of `supported`, never copied as some text."""
         database.execute("CREATE TYPE pair AS (a int, b int)")
         database.execute("CREATE TABLE t (id int PRIMARY KEY, p pair, ps pair[])")
@@ -215,7 +215,7 @@ class TestDescribe:
             assert len(catalog_module.describe(counting, names)) == 20
         assert counting.queries == 3
 
-    def test_a_dead_server_is_told(self, database):
+    def test_a_dead_server_is_reported(self, database):
         """Guards the translation in `connections.connect`: without it psycopg's own exception, with
         the address in its text, would go up in place of a code."""
         with pytest.raises(ReplicationError) as caught:
@@ -250,7 +250,7 @@ class TestWhatTheLogDoesNotTell:
         assert before.storage == added.storage != volatile.storage
         assert volatile.column("c").missing is None
 
-    def test_a_column_that_is_no_longer_generated_brings_values_that_no_log_told(self, database):
+    def test_a_column_that_is_no_longer_generated_brings_values_that_no_log_carried(self, database):
         """Guards the generated columns in `TableSchema.storage`: no row is written again, and no
         default says what old rows have; as a new column it would be NULL in all of them."""
         is_sent = int(database.execute("SHOW server_version_num")[0][0]) >= 180000
@@ -289,7 +289,7 @@ class TestWhatTheLogDoesNotTell:
         assert ChangeKind.REWRITTEN in [c.kind for c in compare(before, differing)]
 
     @pytest.mark.parametrize(
-        ("statement", "is_told"),
+        ("statement", "is_reported"),
         [
             ("VACUUM FULL t", False),
             ("CLUSTER t USING t_pkey", False),
@@ -305,10 +305,10 @@ class TestWhatTheLogDoesNotTell:
         ],
     )
     def test_rows_that_are_changed_while_no_column_looks_otherwise_are_seen(
-        self, database, statement, is_told
+        self, database, statement, is_reported
     ):
-        """Guards the marks: the log carries none of these rows. What only moves rows, or is told by
-        the log, is none."""
+        """Guards the marks: the log carries none of these rows. What only moves rows, or is
+        reported by the log, is none."""
         database.execute("CREATE TABLE t (id int PRIMARY KEY, a varchar(9), n numeric(60,4))")
         database.execute("CREATE TABLE p (id int PRIMARY KEY, a text) PARTITION BY RANGE (id)")
         database.execute("CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10)")
@@ -317,8 +317,8 @@ class TestWhatTheLogDoesNotTell:
         for one in statement.split("; "):
             database.execute(one)
         changes = [compare(o, n) for o, n in zip(tables, describe(database, "t", "p"), strict=True)]
-        told = [c.kind for c in (*changes[0], *changes[1]) if c.kind is not ChangeKind.WIDENED]
-        assert told == [ChangeKind.REWRITTEN] * is_told
+        reported = [c.kind for c in (*changes[0], *changes[1]) if c.kind is not ChangeKind.WIDENED]
+        assert reported == [ChangeKind.REWRITTEN] * is_reported
 
     def test_a_partition_that_was_attached_differs_from_one_that_was_made(self, database):
         """Guards the sign of `TableSchema.partitions`, from the `xmin`s in `catalog.TABLES`: an

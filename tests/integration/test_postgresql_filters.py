@@ -89,14 +89,14 @@ def test_the_server_keeps_the_rows_that_the_engine_keeps(made: Database) -> None
         assert len(seen) > 20, "the filters hardly differ"
 
 
-def test_what_can_not_be_compared_is_refused_and_what_may_not_be_sent_is_told(
+def test_what_can_not_be_compared_is_refused_and_what_may_not_be_sent_is_reported(
     made: Database,
 ) -> None:
     """Guards values that look otherwise in the copy (blanks, own forms of text), and columns stored
     apart."""
     (table,) = describe(made, "t")
 
-    def told(text: str, **changes: object) -> list[tuple[str, str | None]]:
+    def reported(text: str, **changes: object) -> list[tuple[str, str | None]]:
         selection = TableSelection(TableId("public", "t"), filter=text)
         found = filter_problems(
             selection, replace(table, **changes), filters.refusal, filters.may_be_unsent
@@ -104,11 +104,11 @@ def test_what_can_not_be_compared_is_refused_and_what_may_not_be_sent_is_told(
         return [(p.code, p.column) for p in found]
 
     for column in ("padded", "loose", "address"):
-        assert told(f"{column} = '1'") == [("source:filter-invalid", None)]
-    assert told("gone = 1") == [("source:filter-invalid", None)]
-    assert told("note = 'a' AND id = 1 AND n = 1") == [("source:filter-may-be-unsent", "note")]
-    assert told("note = 'a'", full_before=True) == []
-    assert told("") == []
+        assert reported(f"{column} = '1'") == [("source:filter-invalid", None)]
+    assert reported("gone = 1") == [("source:filter-invalid", None)]
+    assert reported("note = 'a' AND id = 1 AND n = 1") == [("source:filter-may-be-unsent", "note")]
+    assert reported("note = 'a'", full_before=True) == []
+    assert reported("") == []
 
 
 def test_a_filtered_table_is_described_with_its_filter(made: Database) -> None:

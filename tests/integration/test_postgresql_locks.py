@@ -1,5 +1,5 @@
-"""Locks that keep tables from being published: who holds them is told, nobody else has to wait for
-it, and it goes on by itself."""
+"""Locks that keep tables from being published: who holds them is reported, nobody else has to wait
+for it, and it goes on by itself."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 SLOT = "locks_slot"
 
 
-def test_who_holds_a_lock_is_told_and_writers_do_not_wait_behind_us(database: Database) -> None:
+def test_who_holds_a_lock_is_reported_and_writers_do_not_wait_behind_us(database: Database) -> None:
     """Guards `slots.publish`: in line for the lock, the run would say nothing for as long as it is
     held, and all who write to the table would stand behind it."""
     database.execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int PRIMARY KEY)")
     tables = describe(database, "t", "u")
-    told: list[Sequence[OpenTransaction]] = []
+    reported: list[Sequence[OpenTransaction]] = []
     with (
         database.connect(application_name="nightly index") as other,
         database.connect() as writer,
@@ -32,14 +32,14 @@ def test_who_holds_a_lock_is_told_and_writers_do_not_wait_behind_us(database: Da
         pid = other.info.backend_pid
 
         def wait(seconds: float, holders: Sequence[OpenTransaction]) -> None:
-            told.append(holders)
+            reported.append(holders)
             writer.execute("SET lock_timeout = '100ms'; SELECT FROM t FOR UPDATE")
-            if len(told) == 2:
+            if len(reported) == 2:
                 other.execute("COMMIT")
 
         LogReader(params_of(database), SLOT).prepare(tables, None, wait)
-    assert len(told) == 2
-    (holder,) = told[0]
+    assert len(reported) == 2
+    (holder,) = reported[0]
     assert (holder.pid, holder.application, holder.lock) == (
         pid,
         "nightly index",
@@ -53,20 +53,20 @@ def test_who_holds_a_lock_is_told_and_writers_do_not_wait_behind_us(database: Da
         assert control.unpublished(tables) == []
 
 
-def test_a_prepared_transaction_that_holds_one_is_told_by_its_name(database: Database) -> None:
+def test_a_prepared_transaction_that_holds_one_is_reported_by_its_name(database: Database) -> None:
     """Guards `slots.LOCKS`: it has no process, and is found in no session."""
     database.execute("CREATE TABLE t (id int PRIMARY KEY)")
     (table,) = describe(database, "t")
-    told: list[str] = []
+    reported: list[str] = []
     with database.connect() as other, LogControl(params_of(database), SLOT) as control:
         other.execute("BEGIN; LOCK TABLE t IN SHARE MODE; PREPARE TRANSACTION 'left alone'")
 
         def wait(seconds: float, holders: Sequence[OpenTransaction]) -> None:
-            told.extend(map(str, holders))
+            reported.extend(map(str, holders))
             other.execute("ROLLBACK PREPARED 'left alone'")
 
         assert control.add_tables([table], wait) == [table]
-    assert told[0].startswith(
+    assert reported[0].startswith(
         "prepared transaction 'left alone' with a lock (Share) on public.t, open for "
     )
 

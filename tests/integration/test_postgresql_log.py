@@ -316,7 +316,7 @@ class TestPositions:
 
 
 class TestStart:
-    def test_a_missing_slot_is_told(self, shop, reader, control):
+    def test_a_missing_slot_is_reported(self, shop, reader, control):
         """Guards the first question of `slots.verify` (CORRECTNESS 23): with the slot went the log
         after the position; a new one made in silence would leave a hole."""
         position = reader._identity.position(reader._flushed)
@@ -324,7 +324,7 @@ class TestStart:
         control.drop()
         assert code_of_prepare(shop, position) == "source:slot-missing"
 
-    def test_a_slot_made_again_is_told(self, shop, reader, control):
+    def test_a_slot_made_again_is_reported(self, shop, reader, control):
         """Guards `confirmed_flush <= captured` in `slots.verify` (CORRECTNESS 23): a slot made
         again begins now, and what was committed before it would be missing without a word."""
         position = reader._identity.position(reader._flushed)
@@ -334,20 +334,20 @@ class TestStart:
         shop.execute(f"SELECT pg_create_logical_replication_slot('{SLOT}', 'pgoutput')")
         assert code_of_prepare(shop, position) == "source:position-lost"
 
-    def test_a_log_that_ends_before_the_position_is_told(self, shop, reader):
+    def test_a_log_that_ends_before_the_position_is_reported(self, shop, reader):
         """Guards `captured <= the server's end` in `slots.verify` (CORRECTNESS 23): after a restore
         the same places hold other changes, which would be dropped as already seen."""
         position = reader._identity.position(1 << 60)
         assert code_of_prepare(shop, position) == "source:position-lost"
 
-    def test_another_server_is_told(self, shop, reader):
+    def test_another_server_is_reported(self, shop, reader):
         """Guards the system identifier in `slots._verify_identity` (CORRECTNESS 23): a place in one
         server's log says nothing of another's."""
         known = reader._identity.position(reader._flushed)
         other = dataclasses.replace(known, detail={**known.detail, "system_identifier": "1"})
         assert code_of_prepare(shop, other) == "source:position-lost"
 
-    def test_a_publication_that_was_dropped_is_told(self, shop, reader):
+    def test_a_publication_that_was_dropped_is_reported(self, shop, reader):
         """Guards the publications in `slots.verify`: what is committed while one is gone never
         comes, also once it was made again."""
         shop.execute(f"DROP PUBLICATION {SLOT}_full")
@@ -359,7 +359,7 @@ class TestStart:
     @pytest.mark.parametrize(
         "change", ["publish_via_partition_root = false", "publish = 'insert, truncate'"]
     )
-    def test_a_publication_that_was_altered_is_told_and_mended(self, shop, reader, change):
+    def test_a_publication_that_was_altered_is_reported_and_mended(self, shop, reader, change):
         """Guards `slots.ALTERED`: what it left out meanwhile never comes; publications are made as
         they have to be by the next first start, also where they are there already."""
         position = reader._identity.position(reader._flushed)
@@ -392,7 +392,7 @@ class TestStart:
         (row,) = found.select(sent).to_pylist()
         assert row == {n: v for n, v in {"id": 1, "total": 15, "a": 3, "b": 5}.items() if n in sent}
 
-    def test_a_server_on_an_older_timeline_is_told(self, shop, reader):
+    def test_a_server_on_an_older_timeline_is_reported(self, shop, reader):
         """Guards `slots._verify_identity`: the first timeline has no history to ask for, and an
         error of the server would be tried again for ever."""
         known = reader._identity.position(reader._flushed)
@@ -417,7 +417,7 @@ class TestStart:
             second.start(Position(1), describe(shop, "orders"))
         assert caught.value.code == "source:slot-in-use"
 
-    def test_a_cut_connection_is_told(self, shop, reader):
+    def test_a_cut_connection_is_reported(self, shop, reader):
         """Guards `LogReader._raise_ended` and the translation in `_wait_readable`: without both, a
         stream that the server ended looks like one in which nothing happens."""
         shop.execute(
@@ -428,8 +428,8 @@ class TestStart:
             read_until(reader, lambda _: False)
         assert caught.value.code == "source:connection-lost"
 
-    def test_a_text_that_the_server_can_not_send_is_told(self, postgres):
-        """Guards the rules for encodings in `errors.RULES`: told as a cut connection, the same
+    def test_a_text_that_the_server_can_not_send_is_reported(self, postgres):
+        """Guards the rules for encodings in `errors.RULES`: reported as a cut connection, the same
         change would be asked for again without an end, and the server would keep all of its log."""
         name = "windows_encoded"
         postgres.execute(

@@ -57,7 +57,7 @@ def add_part(database: Database, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ROOTS))
-def test_a_partition_without_identity_is_told_and_its_owner_can_write_again(
+def test_a_partition_without_identity_is_reported_and_its_owner_can_write_again(
     database: Database, published: LogControl, name: str
 ) -> None:
     """Guards that a table is neither published nor copied while a partition of it would refuse its
@@ -128,7 +128,7 @@ def test_a_table_that_lost_its_identity_keeps_its_owner_from_nothing(
         ("FULL", "DEFAULT", False),
     ],
 )
-def test_a_partition_that_sends_another_key_than_its_tables_is_told(
+def test_a_partition_that_sends_another_key_than_its_tables_is_reported(
     database: Database, root: str, part: str, is_refused: bool
 ) -> None:
     """Guards deletes and changed keys: they come without the table's key, and would find no row of
@@ -159,7 +159,7 @@ def test_the_assessment_says_it_before(database: Database, published: LogControl
 
 
 @pytest.mark.parametrize("name", ["keyed", "bare"])
-def test_a_partition_that_is_not_logged_is_told(database: Database, name: str) -> None:
+def test_a_partition_that_is_not_logged_is_reported(database: Database, name: str) -> None:
     """Guards `slots.UNLOGGED`: a table in a publication can't be made unlogged, but a partition of
     it can, and from then on nothing of it comes by the log."""
     key = "PRIMARY KEY" if name == "keyed" else ""
@@ -190,11 +190,11 @@ def test_a_partition_that_is_not_logged_is_told(database: Database, name: str) -
         control.drop()
 
 
-def test_a_table_that_became_a_partition_of_another_one_that_is_copied_is_told(
+def test_a_table_that_became_a_partition_of_another_one_that_is_copied_is_reported(
     database: Database,
 ) -> None:
     """Guards `slots.PARTS`: its changes come under the other's name alone from then on, and its own
-    copy would stand still without a word. Taken out of the stream, it is still told."""
+    copy would stand still without a word. Taken out of the stream, it is still reported."""
     database.execute(
         "CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);"
         "CREATE TABLE alone (id int PRIMARY KEY)"
@@ -291,8 +291,8 @@ def test_partitions_are_never_a_silent_hole(world_maker: MakeWorld) -> None:
         world.until_states("failing source:partition-identity", "counted")
         world.database.execute("DELETE FROM shop.counted WHERE n = 11")
         world.until(lambda: is_same(world, "days"), "the attached rows are there")
-        told = Event.objects.get(replicator=world.replicator, kind="schema_resync")
-        assert told.table_name == "days"
+        reported = Event.objects.get(replicator=world.replicator, kind="schema_resync")
+        assert reported.table_name == "days"
         world.database.execute(world.row("counted").error_facts["statement"])
         world.until_states("replicating", "counted")
         world.database.execute(

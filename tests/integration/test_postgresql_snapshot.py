@@ -394,7 +394,7 @@ class TestSession:
 
     def test_a_reader_of_a_lost_view_says_so(self, database):
         """Guards `source:snapshot-lost` in `errors.RULES`, from a reader that was sent to a task:
-        told as another error, the copy would fail rather than go on in a new view."""
+        reported as another error, the copy would fail rather than go on in a new snapshot."""
         database.execute("CREATE TABLE rows (id int)")
         (table,) = describe(database, "rows")
         with snapshot_again(params_of(database), SLOT) as session:

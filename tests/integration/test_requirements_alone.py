@@ -70,18 +70,18 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Demo, dict[
     """The demo, run by the Python that has requirements.txt alone; its own replicator is paused."""
     folder = tmp_path_factory.mktemp("runtime") / "run"
     with closed_demo(folder, python=str(PYTHON)) as made:
-        told = made.start()
-        call(told, "POST", f"replicators/{told['replicator_id']}/pause/")
-        yield made, told
+        reported = made.start()
+        call(reported, "POST", f"replicators/{reported['replicator_id']}/pause/")
+        yield made, reported
 
 
-def call(told: dict[str, Any], method: str, path: str, body: Any = None) -> Any:
+def call(reported: dict[str, Any], method: str, path: str, body: Any = None) -> Any:
     """One request to REST; its answer."""
     request = urllib.request.Request(
-        f"{told['url']}/api/v1/{path}",
+        f"{reported['url']}/api/v1/{path}",
         method=method,
         data=None if body is None else json.dumps(body).encode(),
-        headers={"Authorization": f"Token {told['token']}", "Content-Type": "application/json"},
+        headers={"Authorization": f"Token {reported['token']}", "Content-Type": "application/json"},
     )
     try:
         with urllib.request.urlopen(request, timeout=120) as answer:
@@ -90,16 +90,21 @@ def call(told: dict[str, Any], method: str, path: str, body: Any = None) -> Any:
         raise AssertionError(f"{method} {path}: {err.code} {err.read().decode()}") from err
 
 
-def deploy(told: dict[str, Any], name: str, source: dict[str, Any], target: dict[str, Any]) -> str:
+def deploy(
+    reported: dict[str, Any], name: str, source: dict[str, Any], target: dict[str, Any]
+) -> str:
     """A tested, started replicator of the one table `things`; its id."""
     kind, schema, params = source["kind"], source["schema"], source["params"]
     for end, kind_of, params_of in (("source", kind, params), ("target", "lakehouse", target)):
         tested = call(
-            told, "POST", "connections/test/", {"role": end, "kind": kind_of, "params": params_of}
+            reported,
+            "POST",
+            "connections/test/",
+            {"role": end, "kind": kind_of, "params": params_of},
         )
         assert tested["ok"], tested["problems"]
     made = call(
-        told,
+        reported,
         "POST",
         "replicators/",
         {
@@ -114,22 +119,24 @@ def deploy(told: dict[str, Any], name: str, source: dict[str, Any], target: dict
     return str(made["id"])
 
 
-def replicating(told: dict[str, Any], replicator: str) -> Callable[[], bool]:
+def replicating(reported: dict[str, Any], replicator: str) -> Callable[[], bool]:
     """Whether its table is copied and followed."""
 
     def holds() -> bool:
-        status = call(told, "GET", f"replicators/{replicator}/status/")
+        status = call(reported, "GET", f"replicators/{replicator}/status/")
         states = [table["state"] for table in status["tables"]]
         return states == ["replicating"]
 
     return holds
 
 
-def equal(read: Callable[[], list[tuple[Any, ...]]], told: dict[str, Any], replicator: str) -> None:
+def equal(
+    read: Callable[[], list[tuple[Any, ...]]], reported: dict[str, Any], replicator: str
+) -> None:
     """The target has `ROWS`."""
 
     def why() -> str:
-        return json.dumps(call(told, "GET", f"replicators/{replicator}/status/"))
+        return json.dumps(call(reported, "GET", f"replicators/{replicator}/status/"))
 
     until(lambda: sorted(read()) == ROWS, lambda: f"{read()}: {why()}", LEVEL_SECONDS)
 
@@ -148,13 +155,13 @@ def test_postgresql_into_delta(
     the tests' environment."""
     from deltalake import QueryBuilder
 
-    _, told = demo
+    _, reported = demo
     database.execute("CREATE TABLE things (id int PRIMARY KEY, name text)")
     database.execute("INSERT INTO things VALUES (1, 'one'), (2, 'two'), (3, 'three')")
     target = {"format": "delta", "warehouse": str(tmp_path / "delta"), "namespace": "here"}
     source = {"kind": "postgresql", "schema": "public", "params": database.params}
-    made = deploy(told, "things to Delta", source, target)
-    until(replicating(told, made), "the copy is followed", LEVEL_SECONDS)
+    made = deploy(reported, "things to Delta", source, target)
+    until(replicating(reported, made), "the copy is followed", LEVEL_SECONDS)
     for statement in STATEMENTS:
         database.execute(statement)
 
@@ -165,8 +172,8 @@ def test_postgresql_into_delta(
         found = QueryBuilder().register("t", table).execute("SELECT id, name FROM t")
         return [tuple(row.values()) for batch in found for row in arrow_rows(batch)]
 
-    equal(read, told, made)
-    call(told, "POST", f"replicators/{made}/pause/")
+    equal(read, reported, made)
+    call(reported, "POST", f"replicators/{made}/pause/")
 
 
 def arrow_rows(batch: Any) -> list[dict[str, Any]]:
@@ -182,7 +189,7 @@ def test_mysql_into_iceberg(
     """As above, for the other log and the other format."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    _, told = demo
+    _, reported = demo
     with fresh_sql_database(mysql) as database:
         database.execute(
             "CREATE TABLE things (id int PRIMARY KEY, name varchar(40))",
@@ -195,8 +202,8 @@ def test_mysql_into_iceberg(
             "schema": database.name,
             "params": database.params,
         }
-        made = deploy(told, "things to Iceberg", source, target)
-        until(replicating(told, made), "the copy is followed", LEVEL_SECONDS)
+        made = deploy(reported, "things to Iceberg", source, target)
+        until(replicating(reported, made), "the copy is followed", LEVEL_SECONDS)
         database.execute(*STATEMENTS)
 
         def read() -> list[tuple[Any, ...]]:
@@ -204,5 +211,5 @@ def test_mysql_into_iceberg(
             rows = catalog.load_table(("here", "things")).scan().to_arrow().to_pylist()
             return [(row["id"], row["name"]) for row in rows]
 
-        equal(read, told, made)
-        call(told, "POST", f"replicators/{made}/pause/")
+        equal(read, reported, made)
+        call(reported, "POST", f"replicators/{made}/pause/")

@@ -116,7 +116,7 @@ def is_equal(world: World, name: str, case: Case) -> bool:
     return not differences(world, name, case)
 
 
-def is_told(world: World, name: str, kind: str) -> bool:
+def is_reported(world: World, name: str, kind: str) -> bool:
     return kind in kinds(world, name)
 
 
@@ -127,7 +127,7 @@ def assert_effects(world: World, case: Case) -> None:
         world.until(partial(is_equal, world, name, case), f"{name} goes on")
         assert world.row(name).generation == 1, f"{name} was copied afresh"
     for name, kind in case.events.items():
-        world.until(partial(is_told, world, name, kind), f"{name} {kind}")
+        world.until(partial(is_reported, world, name, kind), f"{name} {kind}")
     for name, column in case.kept.items():
         values = {r["id"]: r[column] for r in world.target_rows(name)}
         assert values[1000] is None and len(values) == 101
@@ -172,13 +172,13 @@ def test_each_policy_has_its_effect_and_tells_it(world_maker: MakeWorld, policy:
 
 def assert_new_table(world: World, policy: str) -> None:
     """`add` copies it, `ask` asks, `ignore` does and says nothing."""
-    told = Event.objects.filter(replicator=world.replicator, kind="tables_appeared")
+    reported = Event.objects.filter(replicator=world.replicator, kind="tables_appeared")
     asked = NewTable.objects.filter(replicator=world.replicator, is_ignored=False)
     if policy == "ignore":
-        assert not told.exists() and "fresh" not in world.states()
+        assert not reported.exists() and "fresh" not in world.states()
         return
-    world.until(told.exists, "the new table is told")
-    names = {t for facts in told.values_list("facts", flat=True) for t in facts["tables"]}
+    world.until(reported.exists, "the new table is reported")
+    names = {t for facts in reported.values_list("facts", flat=True) for t in facts["tables"]}
     assert "shop.fresh" in names
     if policy == "ask":
         assert asked.filter(name="fresh").exists() and "fresh" not in world.states()
@@ -218,7 +218,7 @@ def test_a_renamed_table_is_followed_also_where_nothing_ran(world_maker: MakeWor
         write(world, "first_name", "added")
         world.settle()
         assert not differ("first_name")
-        world.until(lambda: "schema_followed" in kinds(world, "quiet"), "it is told")
+        world.until(lambda: "schema_followed" in kinds(world, "quiet"), "it is reported")
         world.database.execute("ALTER TABLE shop.first_name RENAME TO second_name")
         assert world.stop() == 0
         world.start()

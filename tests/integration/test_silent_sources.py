@@ -140,7 +140,7 @@ def test_the_web_process_answers_while_fifty_looks_hang(web: Web, kind: str) -> 
 
 
 @pytest.mark.integration
-def test_what_can_not_be_written_now_is_told_with_a_time_to_come_again(web: Web) -> None:
+def test_what_can_not_be_written_now_is_reported_with_a_time_to_come_again(web: Web) -> None:
     """Guards `project.unavailable` and `wsgi`: a locked database was a fault of ours, after half a
     minute."""
     url = f"{web.url}/api/v1/drafts/"
@@ -153,7 +153,7 @@ def test_what_can_not_be_written_now_is_told_with_a_time_to_come_again(web: Web)
     assert answered(url, {"name": "a"}, web.token)[0] == 201
 
 
-def told_postgresql(request: pytest.FixtureRequest) -> str:
+def reported_postgresql(request: pytest.FixtureRequest) -> str:
     from replicators.sources.postgresql.connections import connect
     from replicators.sources.postgresql.params import PostgresqlParams
 
@@ -162,8 +162,8 @@ def told_postgresql(request: pytest.FixtureRequest) -> str:
         return str(connection.execute("SHOW statement_timeout").fetchall()[0][0])
 
 
-def told_sql(name: str) -> Callable[[pytest.FixtureRequest], float]:
-    def told(request: pytest.FixtureRequest) -> float:
+def reported_sql(name: str) -> Callable[[pytest.FixtureRequest], float]:
+    def reported(request: pytest.FixtureRequest) -> float:
         from replicators.sources.mysql.connections import connect, query
         from replicators.sources.mysql.params import MysqlParams
 
@@ -172,30 +172,30 @@ def told_sql(name: str) -> Callable[[pytest.FixtureRequest], float]:
             with connect(MysqlParams(**made.params)) as connection:
                 return float(query(connection, f"SELECT @@session.{variable}")[0][0])
 
-    return told
+    return reported
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    ("told", "in_a_look", "in_a_run"),
+    ("reported", "in_a_look", "in_a_run"),
     [
-        (told_postgresql, "31s", "0"),
-        (told_sql("mariadb"), 31.0, 0.0),
-        (told_sql("mysql"), 31_000.0, 0.0),
+        (reported_postgresql, "31s", "0"),
+        (reported_sql("mariadb"), 31.0, 0.0),
+        (reported_sql("mysql"), 31_000.0, 0.0),
     ],
     ids=["postgresql", "mariadb", "mysql"],
 )
 def test_a_server_ends_the_statement_of_a_look_itself_and_never_one_of_a_run(
     request: pytest.FixtureRequest,
-    told: Callable[[pytest.FixtureRequest], Any],
+    reported: Callable[[pytest.FixtureRequest], Any],
     in_a_look: Any,
     in_a_run: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Guards `limits.statement_seconds`: the server would go on with what nobody waits for any
     more."""
-    assert told(request) == in_a_run
+    assert reported(request) == in_a_run
     limit = Limit(30)
     monkeypatch.setattr(limit, "left", lambda: 30.0)
     with limited(limit):
-        assert told(request) == in_a_look
+        assert reported(request) == in_a_look

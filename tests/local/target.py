@@ -155,7 +155,7 @@ class LocalWriter:
         state, rows = live.state(), live.rows()
         assert state is not None
         where = {number: name for name, number in state.ordinals.items() if number}
-        told, columns, fields = [], [], []
+        reported, columns, fields = [], [], []
         for column in stored(new, table.mode).supported:
             field = stored(new, table.mode).arrow_schema().field(column.name)
             before = where.get(column.ordinal, "") if column.ordinal else column.name
@@ -163,10 +163,10 @@ class LocalWriter:
                 _require_wider(table, column.name, rows.schema.field(before).type, field.type)
                 values = rows.column(before).cast(field.type)
                 if before != column.name:
-                    told.append(f"column {before} renamed to {column.name}")
+                    reported.append(f"column {before} renamed to {column.name}")
             else:
                 values = pa.nulls(rows.num_rows, field.type)
-                told.append(f"column {column.name} added")
+                reported.append(f"column {column.name} added")
             columns.append(values)
             fields.append(field)
         known = {f.name for f in fields} | {c.name for c in old.columns}
@@ -176,7 +176,9 @@ class LocalWriter:
         ordinals = {c.name: c.ordinal for c in new.supported}
         live.commit(pa.Table.from_arrays(columns, schema=pa.schema(fields)), ordinals=ordinals)
         gone = {c.name for c in old.supported} - {c.name for c in new.supported}
-        return told + [f"column {name} dropped" for name in sorted(gone) if name in state.ordinals]
+        return reported + [
+            f"column {name} dropped" for name in sorted(gone) if name in state.ordinals
+        ]
 
     def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
         live = self._table(table)

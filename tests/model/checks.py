@@ -112,11 +112,11 @@ class Checks:
     def verify(self) -> None:
         """Everything, once settled. `Wrong` where something differs."""
         for name in self.actions.tables:
-            told = self._table(name)
-            if told and name in self.actions.pending:
-                told = self._in_time(name)
-            if told:
-                raise Wrong("\n".join([f"{name}:", *told]))
+            reported = self._table(name)
+            if reported and name in self.actions.pending:
+                reported = self._in_time(name)
+            if reported:
+                raise Wrong("\n".join([f"{name}:", *reported]))
         self.actions.pending.clear()
         for name, key in STREAMED:
             if wrong := self._stream_failures(name, key):
@@ -126,17 +126,17 @@ class Checks:
 
     def _in_time(self, name: str) -> list[str]:
         """A copy whose schema or rows were asked to be others may still be the old one."""
-        told: list[str] = []
+        reported: list[str] = []
 
         def is_same() -> bool:
             self.settle()
-            told[:] = self._table(name)
-            return not told
+            reported[:] = self._table(name)
+            return not reported
 
         try:
             self.actions.keeper.until(is_same, f"{name} is what was asked for", PENDING_SECONDS)
         except AssertionError as err:
-            return [*told, str(err)[:2000]] if told else [str(err)]
+            return [*reported, str(err)[:2000]] if reported else [str(err)]
         return []
 
     def _table(self, name: str) -> list[str]:
@@ -146,15 +146,15 @@ class Checks:
         if name in self.pasts:
             return self._kept(name, mode, columns, found)
         source = self.source.table(name, self.actions.conditions.get(name, ""))
-        ours, theirs, told = table_differences(source, columns, found)
+        ours, theirs, reported = table_differences(source, columns, found)
         wrong = multiset_failures(found) if "_row_hash" in columns else []
         if (
             not wrong
-            and not told
+            and not reported
             and Table.objects.get(replicator=self.world.replicator, name=name).rows_quarantined
         ):
             wrong = ["rows are quarantined, though all fit"]
-        return [f"{ours} / {theirs}", *map(str, told[:10]), *wrong] if told or wrong else []
+        return [f"{ours} / {theirs}", *map(str, reported[:10]), *wrong] if reported or wrong else []
 
     def _kept(
         self, name: str, mode: str, columns: tuple[str, ...], rows: list[dict[str, Any]]
@@ -164,15 +164,15 @@ class Checks:
         source = self.source.table(name)
         if mode == "append":
             now = {r["id"]: r for r in source.rows()}
-            told = append_failures(past, rows, base, source.columns, now)
+            reported = append_failures(past, rows, base, source.columns, now)
         else:
             check = soft_failures if mode == "soft_delete" else history_failures
-            told = check(past, rows, base, source.columns)
+            reported = check(past, rows, base, source.columns)
             ours, theirs, more = table_differences(source, columns, rows)
-            told += [f"{ours} / {theirs}", *map(str, more[:10])] if more else []
-        if not told:
+            reported += [f"{ours} / {theirs}", *map(str, more[:10])] if more else []
+        if not reported:
             base.done = past.number
-        return told
+        return reported
 
     def _learn(self, name: str) -> None:
         past = self.pasts[name]
@@ -203,17 +203,17 @@ class Checks:
         self.captured += len(found)
         self.doubled += len(found) - len({s for s, _ in found})
         history = [e for _, e in numbered]
-        told = failures(history, found)
-        if not told and number >= 0 and len(found) < len(history) and self._is_kept():
-            told = [f"{len(history)} events since the last check, {len(found)} were captured"]
+        reported = failures(history, found)
+        if not reported and number >= 0 and len(found) < len(history) and self._is_kept():
+            reported = [f"{len(history)} events since the last check, {len(found)} were captured"]
         last = numbered[-1][0] if numbered else number
         if copies > self._copies[name]:
-            self._copies[name], told = copies, []
+            self._copies[name], reported = copies, []
             self.counts["streams that could not be read whole"] += 1
         elif not found:
             last = number
         self._seen[name] = max([sequence, *(s for s, _ in found)]), last
-        return told
+        return reported
 
     def _is_kept(self) -> bool:
         """Whether the change log still holds what came since the last check; where checks are far

@@ -133,7 +133,7 @@ def compare(source: TableImage, target: TableImage, key: Sequence[str]) -> list[
         return {json.dumps([canonical(r.get(k)) for k in shown]): (r, n) for r, n in named}
 
     gone, more = keyed(source, lost), keyed(target, extra)
-    told = []
+    reported = []
     for name in sorted({*gone, *more}):
         row, count = gone.get(name) or more[name]
         named = {k: row.get(k) for k in shown}
@@ -142,7 +142,7 @@ def compare(source: TableImage, target: TableImage, key: Sequence[str]) -> list[
             differing = tuple(
                 c for c in columns if canonical(row.get(c)) != canonical(other.get(c))
             )
-            told.append(Difference("changed", named, differing, count))
+            reported.append(Difference("changed", named, differing, count))
         else:
-            told.append(Difference("lost" if name in gone else "extra", named, (), count))
-    return told
+            reported.append(Difference("lost" if name in gone else "extra", named, (), count))
+    return reported

@@ -110,23 +110,25 @@ def failures(history: Sequence[Event], found: Sequence[tuple[int, Event]]) -> li
     - an event out of order, missing, or invented: in the order of their sequences the events must
       be, one by one, the last events of the history,
     - a value of an image that is not what it was."""
-    told = []
+    reported = []
     sequences = [s for s, _ in found]
     twice = len(sequences) - len(set(sequences))
     if twice:
-        told.append(f"{twice} sequences are listed twice ({100 * twice / len(sequences):.2f} %)")
+        reported.append(
+            f"{twice} sequences are listed twice ({100 * twice / len(sequences):.2f} %)"
+        )
     events = [e for _, e in sorted(dict(found).items())]
     if len(events) > len(history):
-        return [*told, f"{len(events)} events, but only {len(history)} happened"]
+        return [*reported, f"{len(events)} events, but only {len(history)} happened"]
     tail = history[len(history) - len(events) :]
     for at, (expected, seen) in enumerate(zip(tail, events, strict=True)):
         if expected != seen:
-            told.append(f"event {at} of {len(events)}: expected {expected}, found {seen}")
+            reported.append(f"event {at} of {len(events)}: expected {expected}, found {seen}")
             break
         if wrong := image_failures(expected, seen):
-            told.append(f"event {at} of {len(events)}, {expected}: {'; '.join(wrong)}")
+            reported.append(f"event {at} of {len(events)}, {expected}: {'; '.join(wrong)}")
             break
-    return told
+    return reported
 
 
 def image_failures(expected: Event, seen: Event) -> list[str]:
@@ -134,23 +136,23 @@ def image_failures(expected: Event, seen: Event) -> list[str]:
     none. The log carries an old image where a row is deleted or its key changed, at least."""
     if expected.before is None and expected.after is None:
         return []
-    told = []
+    reported = []
     for word in ("before", "after"):
         was, found = getattr(expected, word), getattr(seen, word)
         if found is None:
             continue
-        told += [
+        reported += [
             f"{column} {word} is {str(value)[:80]!r}, but was {str((was or {}).get(column))[:80]!r}"
             for column, value in found.items()
             if was is None or not _is_same(column, was.get(column), value)
         ]
     if expected.op == 1 and seen.before is None and expected.before and expected.after:
-        told += (
+        reported += (
             []
             if _key_of(expected.before) == _key_of(expected.after)
-            else ["the old key is not told"]
+            else ["the old key is not reported"]
         )
-    return told
+    return reported
 
 
 def _key_of(image: Image) -> Any:

@@ -80,9 +80,9 @@ class Keeper:
         while not (found := holds()):
             self.tend()
             if time.monotonic() > end:
-                told = f"{what}\n{self.world.states()}\n{self.world.unmerged()}"
+                reported = f"{what}\n{self.world.states()}\n{self.world.unmerged()}"
                 tail = self.world.child.tail() if self.world.child else ""
-                raise AssertionError(f"not within {seconds:.0f} s: {told}\n{tail}")
+                raise AssertionError(f"not within {seconds:.0f} s: {reported}\n{tail}")
             time.sleep(EVERY_SECONDS)
         return found
 

@@ -28,14 +28,14 @@ LAST_STEPS = 60
 
 @dataclass
 class Machine:
-    """Walks random steps over `tables`; what it did is in `told`. The same seed takes the same
+    """Walks random steps over `tables`; what it did is in `reported`. The same seed takes the same
     steps; where the run is then, time decides."""
 
     world: World
     seed: int
     source: Source
     tables: Sequence[str]
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     weights: Weights = field(default_factory=dict)
     spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -75,7 +75,7 @@ class Machine:
         ways = self.alterations.ways() | {self.call_else: 2}
         (way,) = self.random.choices(list(ways), list(ways.values()))
         self.actions.pending.add("altered")
-        self.told[-1] += f" {way.__name__}"
+        self.reported[-1] += f" {way.__name__}"
         self.counts[f"schema: {way.__name__}"] += 1
         way()
 
@@ -126,7 +126,7 @@ class Machine:
 
     def _step(self, number: int) -> None:
         (act,) = self.random.choices(list(self.weights), list(self.weights.values()))
-        self.told.append(f"{number} {act.__name__}")
+        self.reported.append(f"{number} {act.__name__}")
         self.counts[act.__name__] += 1
         begun = time.monotonic()
         act()
@@ -152,7 +152,7 @@ class Machine:
         metrics.counts = dict(sorted(counts.items()))
 
     def _report(self, err: BaseException) -> str:
-        steps = "\n".join(self.told[-LAST_STEPS:])
+        steps = "\n".join(self.reported[-LAST_STEPS:])
         states: dict[str, Any] = self.world.states()
         log = "\n".join(self.world.log_text().splitlines()[-40:])
         return f"seed {self.seed}: {err}\nstates: {states}\nlog:\n{log}\nlast steps:\n{steps}"

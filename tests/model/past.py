@@ -122,24 +122,24 @@ def soft_failures(past: Past, rows: Iterable[Row], base: Base, columns: Sequence
     """What is wrong with a copy by soft delete: a row that never was, a flag on a living row or
     none on a dead one, other values than a dead row had at last, a row that is missing though it
     lived since the copy was made, or there twice."""
-    told, seen = [], set()
+    reported, seen = [], set()
     done = past.number if base.done is None else base.done
     for row in rows:
         key = row["id"]
         is_gone = key not in past.rows
         if key in seen:
-            told.append(f"{key} is there twice")
+            reported.append(f"{key} is there twice")
         seen.add(key)
         if key not in past.ever:
-            told.append(f"{key} never was")
+            reported.append(f"{key} never was")
         elif row["_is_deleted"] != is_gone or (row["_deleted_at"] is not None) != is_gone:
-            told.append(f"{key}: flagged {row['_is_deleted']} at {row['_deleted_at']}")
+            reported.append(f"{key}: flagged {row['_is_deleted']} at {row['_deleted_at']}")
         elif is_gone and past.died[key] <= base.asked:
-            told.append(f"{key} was gone before the copy was made")
+            reported.append(f"{key} was gone before the copy was made")
         elif not same(row, past.ever[key], columns):
-            told.append(f"{key}: {_shown(row, columns)}, at last {dict(past.ever[key])}")
+            reported.append(f"{key}: {_shown(row, columns)}, at last {dict(past.ever[key])}")
     wanted = {*past.rows, *(k for k, n in past.died.items() if n > done)}
-    return told[:SHOWN] + [f"{k} is missing" for k in sorted(wanted - seen)[:SHOWN]]
+    return reported[:SHOWN] + [f"{k} is missing" for k in sorted(wanted - seen)[:SHOWN]]
 
 
 def history_failures(
@@ -151,7 +151,7 @@ def history_failures(
     by_key: dict[int, list[Row]] = {}
     for row in rows:
         by_key.setdefault(row["id"], []).append(row)
-    told = []
+    reported = []
     for key in sorted({*by_key, *past.lives}):
         lives = [life for life in past.lives.get(key, ()) if life]
         found = sorted(by_key.get(key, ()), key=_in_time)
@@ -161,8 +161,8 @@ def history_failures(
         if not wrong and bool(found and found[-1]["_is_current"]) != (key in past.rows):
             wrong = "is not current where it lives, or is where it does not"
         if wrong:
-            told.append(f"{key} {wrong}")
-    return told[:SHOWN]
+            reported.append(f"{key} {wrong}")
+    return reported[:SHOWN]
 
 
 def _in_time(row: Row) -> tuple[Any, ...]:
@@ -248,13 +248,15 @@ def _replay_failures(
         before = moved[1] if is_moved else held.get(key, {})
         unsent = set(row["_unsent"] or ())
         held[key] = {c: before.get(c) if c in unsent else row.get(c) for c in columns}
-    told = [f"replayed, {k} is only in one of both" for k in sorted(held.keys() ^ source.keys())]
-    told += [
+    reported = [
+        f"replayed, {k} is only in one of both" for k in sorted(held.keys() ^ source.keys())
+    ]
+    reported += [
         f"replayed, {k} is {_shown(held[k], columns)}"
         for k in sorted(held.keys() & source.keys())
         if any(canonical(held[k][c]) != canonical(source[k].get(c)) for c in columns)
     ]
-    return told[:SHOWN]
+    return reported[:SHOWN]
 
 
 def multiset_failures(rows: Iterable[Row]) -> list[str]:

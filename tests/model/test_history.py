@@ -70,7 +70,7 @@ def test_the_images_that_triggers_keep_are_those_of_the_log(
     found = logged(database, Writes(source, random.Random(7)))
     path = tmp_path / "changes.parquet"
 
-    def told(name: str, table: pa.Table) -> list[str]:
+    def reported(name: str, table: pa.Table) -> list[str]:
         pq.write_table(table, path)
         numbered = numbered_events(source.events(0), name, source.images(name, 0))
         return failures([event for _, event in numbered], file_events([path], "id"))
@@ -81,8 +81,8 @@ def test_the_images_that_triggers_keep_are_those_of_the_log(
         ("notes", "big", "other"),
     ):
         assert found[name].num_rows > 10
-        assert told(name, found[name]) == []
-        assert f"{column} after" in "".join(told(name, spoiled(found[name], column, value)))
+        assert reported(name, found[name]) == []
+        assert f"{column} after" in "".join(reported(name, spoiled(found[name], column, value)))
     assert any(e.after is not None and "big" not in e.after for _, e in file_events([path], "id"))
     actions = [transaction for _, transaction, *_ in source.events(0)]
     assert actions == sorted(actions) and len(set(actions)) < len(actions) / 2

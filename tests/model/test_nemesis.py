@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(500 + 5 * LONG_STEPS)]
 
 
 def walk(machine: Machine, steps: int, record: Callable[[str, object], None]) -> None:
-    """A walk from a copy that is whole to a run that is paused; what repeats it is told
+    """A walk from a copy that is whole to a run that is paused; what repeats it is reported
     beforehand."""
     sys.stderr.write(f"nemesis: SEED={SEED} STEPS={steps} FORMAT={FORMAT}\n")
     machine.world.start()
@@ -47,7 +47,7 @@ def walk(machine: Machine, steps: int, record: Callable[[str, object], None]) ->
     try:
         metrics = machine.walk(steps, 60 * MINUTES)
     finally:
-        sys.stderr.write(f"nemesis: SEED={SEED}, step {len(machine.told)} of {steps}\n")
+        sys.stderr.write(f"nemesis: SEED={SEED}, step {len(machine.reported)} of {steps}\n")
         sys.stderr.write(f"nemesis: {dict(machine.counts)}\n")
     sys.stderr.write(f"nemesis: {metrics}\n")
     record("walk", str(metrics))

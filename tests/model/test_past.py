@@ -80,8 +80,8 @@ def soft_rows() -> Rows:
 def history_rows() -> Rows:
     def version(key: int, number: int, since: int, until: int | None) -> dict[str, Any]:
         ended = None if until is None else at(until)
-        told = {"_valid_from": at(since), "_valid_to": ended, "_is_current": until is None}
-        return row(key, number, **told)
+        reported = {"_valid_from": at(since), "_valid_to": ended, "_is_current": until is None}
+        return row(key, number, **reported)
 
     return [
         version(1, 1, 0, 3), version(1, 3, 3, 4), version(1, 5, 5, None), version(2, 2, 0, 6),
@@ -91,8 +91,8 @@ def history_rows() -> Rows:
 
 def log_rows() -> Rows:
     def change(sequence: int, operation: str, key: int, version: int) -> dict[str, Any]:
-        told = {"_sequence": sequence, "_operation": operation, "_unsent": None}
-        return row(key, version, **told)
+        reported = {"_sequence": sequence, "_operation": operation, "_unsent": None}
+        return row(key, version, **reported)
 
     moved = change(13, "update", 3, 6) | {"big": None, "_unsent": ["big"]}
     return [

@@ -35,11 +35,11 @@ def test_the_order_of_rows_does_not_matter_but_how_often_each_is_there_does() ->
 
 
 def test_a_row_that_differs_is_named_by_key_and_column() -> None:
-    """Guards `fingerprint.compare`: a wrong value told as lost and extra would hide in which column
-    it is wrong."""
+    """Guards `fingerprint.compare`: a wrong value reported as lost and extra would hide in which
+    column it is wrong."""
     other = image([{"id": 1, "v": "b"}, *ROWS[1:]], ("id", "v"))
-    (told,) = compare(image(ROWS, ("id", "v")), other, ("id",))
-    assert (told.kind, told.key, told.columns) == ("changed", {"id": 1}, ("v",))
+    (reported,) = compare(image(ROWS, ("id", "v")), other, ("id",))
+    assert (reported.kind, reported.key, reported.columns) == ("changed", {"id": 1}, ("v",))
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_change_files_must_be_a_gapless_end_of_what_happened(
 ) -> None:
     """Guards `history.failures`: a validator that misses a gap, an exchange, a sequence listed
     twice or an invented event proves nothing of a walk."""
-    told = failures(HISTORY, found)
-    assert bool(told) == bool(said)
-    assert said in "".join(told)
+    reported = failures(HISTORY, found)
+    assert bool(reported) == bool(said)
+    assert said in "".join(reported)
 
 
 WAS = {
@@ -125,16 +125,18 @@ def test_each_value_of_an_image_is_compared(
     """Guards the checker of change files: keys and versions alone would pass values of another row
     or of another column."""
     was, seen = Event(1, "1", 2, WAS, WAS), Event(1, "1", 2, before, after)
-    told = failures([was], [(8, seen)])
-    assert bool(told) == bool(said) and said in "".join(told)
+    reported = failures([was], [(8, seen)])
+    assert bool(reported) == bool(said) and said in "".join(reported)
     assert not failures([Event(1, "1", 2)], [(8, seen)])
 
 
-def test_a_key_that_changed_must_be_told() -> None:
+def test_a_key_that_changed_must_be_reported() -> None:
     """Guards `history.image_failures` (CORRECTNESS 8): without the old key the row would stay under
     it, so change files that lack it must not pass."""
     moved = Event(1, "2", 3, WAS, {**WAS, "id": 2})
-    assert image_failures(moved, Event(1, "2", 3, None, {"id": 2})) == ["the old key is not told"]
+    assert image_failures(moved, Event(1, "2", 3, None, {"id": 2})) == [
+        "the old key is not reported"
+    ]
     assert not image_failures(moved, Event(1, "2", 3, {"id": 1}, {"id": 2}))
     gone = Event(2, "1", None, WAS, None)
     assert not image_failures(gone, Event(2, "1", None, {"id": 1}))

@@ -117,17 +117,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             schema, name = _names(asked.source, named)
             source = source_table(asked.source, schema, name)
-            ours, theirs, told = table_differences(source, *_target(asked, schema, name))
-        except Exception as err:  # noqa: BLE001 - told to the person who asked, and in the exit code
+            ours, theirs, reported = table_differences(source, *_target(asked, schema, name))
+        except Exception as err:  # noqa: BLE001 - reported to the person who asked, and in the exit code
             out.write(f"{named}: could not be read: {type(err).__name__}: {err}\n")
             worst = 2
             continue
-        out.write(f"{named}: source {ours}, target {theirs}: {'DIFFER' if told else 'equal'}\n")
-        for one in told[:SHOWN]:
+        out.write(f"{named}: source {ours}, target {theirs}: {'DIFFER' if reported else 'equal'}\n")
+        for one in reported[:SHOWN]:
             out.write(f"  {one}\n")
-        if len(told) > SHOWN:
-            out.write(f"  and {len(told) - SHOWN} more\n")
-        worst = max(worst, 1 if told else 0)
+        if len(reported) > SHOWN:
+            out.write(f"  and {len(reported) - SHOWN} more\n")
+        worst = max(worst, 1 if reported else 0)
     return worst
 
 

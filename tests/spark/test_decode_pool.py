@@ -88,8 +88,8 @@ def test_a_decode_job_behind_many_long_tasks_ends_before_them(tmp_path: Path) ->
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["after"] - told["before"] < JOBS * TASKS // 3, told
+    reported = json.loads(done.stdout.splitlines()[-1])
+    assert reported["after"] - reported["before"] < JOBS * TASKS // 3, reported
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def test_a_new_place_has_no_problems(tmp_path: Path, form: str) -> None:
         assert checks.tables([table_schema("orders", PLAIN)], "r1") == []
 
 
-def test_a_warehouse_below_a_file_is_named_and_missing_folders_are_told(tmp_path: Path) -> None:
+def test_a_warehouse_below_a_file_is_named_and_missing_folders_are_reported(tmp_path: Path) -> None:
     """Guards `LakehouseChecks.connection`: without the probes both would be found out by the first
     copy, hours later."""
     (tmp_path / "file").write_text("x")

@@ -28,7 +28,9 @@ def house(
     return Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
 
 
-def test_a_column_that_was_dropped_by_hand_is_told_and_nothing_is_merged(house: Lakehouse) -> None:
+def test_a_column_that_was_dropped_by_hand_is_reported_and_nothing_is_merged(
+    house: Lakehouse,
+) -> None:
     """Guards that a merge never goes into a table of another schema, losing the column's values
     unseen; and that a re-sync, in a new generation, makes the table whole again."""
     schema = table_schema("dropped_column", PLAIN)

@@ -31,7 +31,7 @@ def house(
     request: pytest.FixtureRequest, spark: Any, tmp_path: Path, lakehouse_root: Path
 ) -> Lakehouse:
     """A lakehouse of each format, whose namespace is its own."""
-    name = f"told_{tmp_path.name.split('_')[-1]}"[:40]
+    name = f"reported_{tmp_path.name.split('_')[-1]}"[:40]
     params = lakehouse_params(lakehouse_root, request.param, namespace=name)
     return Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
 
@@ -43,7 +43,7 @@ def mark(number: int, kept_seconds: float = 600.0) -> Watermark:
     return Watermark(number << 32, Position(number), now, now + kept_seconds, versions, left_out)
 
 
-def told(house: Lakehouse) -> list[dict[str, Any]]:
+def reported(house: Lakehouse) -> list[dict[str, Any]]:
     """The progress table's rows, read without Spark."""
     names = naming.progress_names(house.params)
     if house.form == "iceberg":
@@ -66,7 +66,7 @@ def test_a_watermark_is_a_row_that_plain_readers_see(
     for number, kept in ((1, -1.0), (2, 600.0), (3, -1.0), (4, -1.0)):
         house.writer.publish_watermark("r1", mark(number, kept))
     house.writer.publish_watermark("r2", mark(9))
-    rows = told(house)
+    rows = reported(house)
     assert [(r["replicator"], r["sequence"] >> 32) for r in rows] == [
         ("r1", 2), ("r1", 4), ("r2", 9),
     ]  # fmt: skip
@@ -77,7 +77,7 @@ def test_a_watermark_is_a_row_that_plain_readers_see(
     assert rows[0]["position"] == 2 and rows[0]["committed_at"].tzinfo is not None
 
     house.writer.forget_watermarks("r1")
-    assert [r["replicator"] for r in told(house)] == ["r2"]
+    assert [r["replicator"] for r in reported(house)] == ["r2"]
 
 
 def test_a_table_of_somebody_else_is_not_written_and_the_name_is_kept(house: Lakehouse) -> None:

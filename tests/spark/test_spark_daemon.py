@@ -57,12 +57,12 @@ def test_a_worker_has_everything_before_its_first_task(source: str, other: str) 
     command = [sys.executable, "-c", LOOK, source]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    found, archives, read_again, told = json.loads(done.stdout.splitlines()[-1])
+    found, archives, read_again, reported = json.loads(done.stdout.splitlines()[-1])
     assert {"runners.engine.fold.plan", f"replicators.sources.{source}.decode"} <= set(found)
     assert not any(n.startswith(f"replicators.sources.{other}.") for n in found)
     assert archives, "PySpark's archives are not on the path any more: keep_archives may go"
     assert read_again == 0
     text = "source:wal-level: The server's `wal_level` is `x`; following changes needs `logical`."
-    assert told == [text, False], (
+    assert reported == [text, False], (
         "a task knows the words of every plugin, and loads no driver for it"
     )

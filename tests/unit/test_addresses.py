@@ -70,10 +70,10 @@ def test_what_holds_no_secret_stays_as_it_is(text: str) -> None:
 def test_it_is_refused_with_the_place_where_it_belongs_and_not_repeated(
     name: str, text: str
 ) -> None:
-    (told,) = revealing(LakehouseParams, {name: text}).values()
-    assert "hunter2" not in told and told.startswith("must not contain a password or key")
+    (reported,) = revealing(LakehouseParams, {name: text}).values()
+    assert "hunter2" not in reported and reported.startswith("must not contain a password or key")
     where = "environment" if name == "warehouse" else "enter it in Catalog password"
-    assert where in told
+    assert where in reported
 
 
 def test_what_was_stored_earlier_is_shown_masked_and_comes_back_as_it_is() -> None:

@@ -1,4 +1,4 @@
-"""What the benchmarks make of what they find: kept, shown, and told where it is missing."""
+"""What the benchmarks make of what they find: kept, shown, and reported where it is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ from runners.engine.processes import is_alive
 from setup.machine import Missing
 
 MACHINE = {"processor": "P", "cores": 2, "memory_gib": 4.0, "system": "Linux 1"}
-TOLD = {**MACHINE, "versions": {"python": "3"}, "servers": {"MySQL": "9.7"}, "peers": {"dlt": "1"}}
+REPORTED = {
+    **MACHINE,
+    "versions": {"python": "3"},
+    "servers": {"MySQL": "9.7"},
+    "peers": {"dlt": "1"},
+}
 OLD = {
     "line": "capture", "unit": "s", "ours": 3.0, "target": 0.9,
     "peers": [{"name": "p", "value": 4.0}],
@@ -41,7 +46,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("PICTURE", "page.svg"),
     ):
         monkeypatch.setattr(report, name, tmp_path / file)
-    monkeypatch.setattr(versions, "machine", lambda _: dict(TOLD))
+    monkeypatch.setattr(versions, "machine", lambda _: dict(REPORTED))
     return tmp_path
 
 
@@ -151,7 +156,9 @@ def test_a_line_that_fails_is_named_and_the_others_go_on(
     )
     started = command.told_by
     monkeypatch.setattr(
-        command, "told_by", lambda c, p, s: started([sys.executable, "-c", starter, *c[-2:]], p, s)
+        command,
+        "told_by",
+        lambda c, p, s: started([sys.executable, "-c", starter, *c[-2:]], p, s),
     )
     assert command.main(["capture", "decode"]) == 1
     shown = capsys.readouterr().out
@@ -165,19 +172,19 @@ def test_a_line_that_fails_is_named_and_the_others_go_on(
 
 
 def test_a_line_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
-    """Guards `__main__.told_by`; fails where only the line's own process is killed, or where one
-    that wrote nothing is an exception."""
+    """Guards `__main__.told_by`; fails where only the line's own process is killed, or where
+    one that wrote nothing is an exception."""
     script = f"tail -f /dev/null & echo $! > {tmp_path}/pid; wait"
-    told = command.told_by(["sh", "-c", script], tmp_path / "none", 1.0)
-    assert told == {"error": "It took longer than 1 s."}
+    reported = command.told_by(["sh", "-c", script], tmp_path / "none", 1.0)
+    assert reported == {"error": "It took longer than 1 s."}
     pid = int((tmp_path / "pid").read_text())
     end = time.monotonic() + SECONDS
     while is_alive(pid, None):
         assert time.monotonic() < end, "what the line started is still there"
-    told = command.told_by(
+    reported = command.told_by(
         [sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "none", SECONDS
     )
-    assert told["error"] == "Its process ended with 3, and wrote nothing."
+    assert reported["error"] == "Its process ended with 3, and wrote nothing."
 
 
 def test_memory_counts_for_the_side_whose_turn_it_is(tmp_path: Path) -> None:
@@ -228,7 +235,8 @@ def test_a_version_is_found_in_what_a_program_says(said: str, expected: str) -> 
 
 
 def test_a_program_that_is_not_there_has_no_version() -> None:
-    """Guards `versions.said`: fails where a missing program ends the run instead of being told."""
+    """Guards `versions.said`: fails where a missing program ends the run instead of being
+    reported."""
     assert versions.said(["/not/there", "--version"]) == versions.UNKNOWN
     assert versions.said(["false"]) == versions.UNKNOWN
 
@@ -237,7 +245,7 @@ def test_every_line_has_a_module(kept: Path) -> None:
     """Guards `LINES`: a line whose module is not there would only fail when it is measured."""
     folder = Path(line.__file__).parent
     assert all((folder / f"{module}.py").exists() for module, _ in LINES.values())
-    assert page([], TOLD).startswith("# Benchmarks")
+    assert page([], REPORTED).startswith("# Benchmarks")
     assert table([], [], {}, {}).startswith("line")
 
 
@@ -296,8 +304,8 @@ def test_a_line_that_is_ended_removes_what_it_made(kept: Path) -> None:
         "sys.argv[1:] = ['capture', sys.argv[-1]]\nsys.exit(line.main())\n"
     )
     out = kept / "told.json"
-    told = command.told_by([sys.executable, "-c", starter, str(out)], out, 5.0)
-    assert told == {"error": "It took longer than 5 s."}
+    reported = command.told_by([sys.executable, "-c", starter, str(out)], out, 5.0)
+    assert reported == {"error": "It took longer than 5 s."}
     assert (kept / "there").exists() and not list(kept.glob("server-*"))
 
 

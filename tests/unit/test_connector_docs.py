@@ -40,7 +40,7 @@ def odd(kind: FitKind) -> TargetPlugin:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "reported"),
     [
         (FitKind.LOSSY, "| JSON | `N\\|M` (loses something: why not) |"),
         (FitKind.UNSUPPORTED, "| JSON | no place: why not |"),
@@ -48,12 +48,12 @@ def odd(kind: FitKind) -> TargetPlugin:
     ],
 )
 def test_what_a_plugin_says_stands_in_its_cell(
-    kind: FitKind, told: str, monkeypatch: pytest.MonkeyPatch
+    kind: FitKind, reported: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plugin = odd(kind)
     monkeypatch.setattr(registry, "targets", lambda: {"odd": plugin})
     lines = connectors.markdown().splitlines()
-    assert told in lines
+    assert reported in lines
     assert f"| Delivery | At least once. {Delivery.AT_LEAST_ONCE.about} |" in lines
     assert "| `key` | Key | text | none | Secret: it is kept encrypted and never shown. |" in lines
     assert "| `side` | Left \\| right | `left`, `right` | `left` |  |" in lines

@@ -134,15 +134,15 @@ def test_what_a_source_names_by_path_is_there() -> None:
 
 def test_every_rule_that_is_cited_is_written_down() -> None:
     """A comment that cites a rule without a text leads its reader nowhere."""
-    told = set(re.findall(r"^(\d+)\. \*\*", (ROOT / "docs/correctness.md").read_text(), re.M))
+    reported = set(re.findall(r"^(\d+)\. \*\*", (ROOT / "docs/correctness.md").read_text(), re.M))
     cited = {
         number
         for path in modules(*FOLDERS, "tests")
         for some in re.findall(r"CORRECTNESS (\d+(?:, \d+)*)", path.read_text())
         for number in some.split(", ")
     }
-    assert told == {str(n) for n in range(1, 34)}
-    assert cited and cited <= told
+    assert reported == {str(n) for n in range(1, 34)}
+    assert cited and cited <= reported
 
 
 def test_the_architecture_names_every_room_of_the_engine() -> None:

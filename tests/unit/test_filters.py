@@ -90,7 +90,7 @@ def test_a_filter_is_read_with_the_binding_of_sql(text: str, tree: Expression) -
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("", "empty"),
         ("id =", "ends where a number or a text"),
@@ -109,16 +109,18 @@ def test_a_filter_is_read_with_the_binding_of_sql(text: str, tree: Expression) -
         ("status = '" + "x" * 4000 + "'", "longer than 4000"),
     ],
 )
-def test_what_is_not_of_the_language_is_refused_and_the_place_told(text: str, told: str) -> None:
+def test_what_is_not_of_the_language_is_refused_and_the_place_shown(
+    text: str, reported: str
+) -> None:
     """Guards the parser: what it let through would be sent to the source as a part of a
     statement."""
     with pytest.raises(FilterError) as caught:
         parse(text)
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("other = 1", "`other` is not there"),
         ("id = '1'", "wants a number"),
@@ -133,12 +135,12 @@ def test_what_is_not_of_the_language_is_refused_and_the_place_told(text: str, to
         ("raw = 'a'", "only be asked for IS NULL"),
     ],
 )  # fmt: skip
-def test_a_value_that_does_not_fit_its_column_is_refused(text: str, told: str) -> None:
+def test_a_value_that_does_not_fit_its_column_is_refused(text: str, reported: str) -> None:
     """Guards `filter_types.bind`: what it lets through would be compared after a cast, by the
     source in one way and by us in another."""
     with pytest.raises(FilterError) as caught:
         bind(text, TABLE)
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 def test_values_get_the_columns_types() -> None:

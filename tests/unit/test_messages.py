@@ -110,7 +110,7 @@ WHOLE = Message("Title", "Text.", "Do it.")
 
 
 @pytest.mark.parametrize(
-    ("own", "told"),
+    ("own", "reported"),
     [
         ({"source:unreachable": WHOLE}, "'source:unreachable' is taken by the program"),
         ({"source:wal-level": WHOLE}, "'source:wal-level' is taken by postgresql"),
@@ -121,10 +121,10 @@ WHOLE = Message("Title", "Text.", "Do it.")
     ],
 )
 def test_a_code_taken_twice_or_without_a_text_is_refused(
-    own: dict[str, Message], told: str
+    own: dict[str, Message], reported: str
 ) -> None:
     taken = dict.fromkeys(MESSAGES, "the program itself") | {"source:wal-level": "postgresql"}
-    with pytest.raises(LookupError, match=told):
+    with pytest.raises(LookupError, match=reported):
         registry.check_messages("source", "clock", own, taken)
 
 

@@ -114,7 +114,7 @@ def test_a_copy_in_another_mode_than_asked_is_made_afresh() -> None:
         ("mirror", "memory", "source:no-quarantine"),
     ],
 )
-def test_quarantine_is_refused_for_a_table_and_told_for_all_where_it_can_not_be(
+def test_quarantine_is_refused_for_a_table_and_reported_for_all_where_it_can_not_be(
     mode: str, source: str, code: str
 ) -> None:
     """Guards against a choice without effect: the table would stop at a value though somebody asked

@@ -119,9 +119,9 @@ MARKS = {
 def test_rows_that_were_changed_without_a_word_are_known_by_marks(case: str) -> None:
     """Guards that they are copied afresh: no column looks otherwise, and the log carries none of
     them. Taken for that, each clean-up would be a fresh copy."""
-    old, marks, is_told = MARKS[case]
+    old, marks, is_reported = MARKS[case]
     for before, after in ((old, replace(old, marks=marks)), (replace(old, marks=marks), old)):
-        assert [c.kind for c in compare(before, after)] == [K.REWRITTEN] * is_told
+        assert [c.kind for c in compare(before, after)] == [K.REWRITTEN] * is_reported
 
 
 def test_without_numbers_columns_are_known_by_name() -> None:
@@ -240,7 +240,7 @@ def _labels(*values: str) -> TableSchema:
     return _with(ID, NOTE, N, replace(MOOD, type=Enum(values)))
 
 
-def test_a_renamed_value_of_an_enum_is_told_by_its_names() -> None:
+def test_a_renamed_value_of_an_enum_is_reported_by_its_names() -> None:
     (change,) = compare(_labels("calm", "busy"), _labels("still", "busy"))
     assert (change.kind, change.text) == (
         K.RETYPED,
@@ -250,7 +250,7 @@ def test_a_renamed_value_of_an_enum_is_told_by_its_names() -> None:
     assert (added.kind, added.text) == (K.WIDENED, "values of column mood changed: with 'busy'")
 
 
-def test_a_change_within_a_named_type_is_not_told_as_one_to_itself() -> None:
+def test_a_change_within_a_named_type_is_not_reported_as_one_to_itself() -> None:
     """Guards the words for a type that keeps its name: "widened from airline.cabin to
     airline.cabin" said nothing."""
     (moved,) = compare(_labels("calm", "busy"), _labels("busy", "calm"))

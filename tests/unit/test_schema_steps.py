@@ -1,4 +1,4 @@
-"""Columns without numbers are known by the statements that changed them; what is not told, is
+"""Columns without numbers are known by the statements that changed them; what is not reported, is
 copied afresh."""
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def test_numbers_stay_what_they_are() -> None:
         steps=(step("dropped", "a"), step("added", new="c")),
         upto=AFTER + 9,
     )
-    _, found, told = changes_by_steps(OLD, new, None)
+    _, found, reported = changes_by_steps(OLD, new, None)
     assert [c.ordinal for c in found.columns] == [1, 3, 4]
-    assert {c.kind for c in told} == {ChangeKind.DROPPED, ChangeKind.ADDED}
+    assert {c.kind for c in reported} == {ChangeKind.DROPPED, ChangeKind.ADDED}
     again = TableSchema.from_json(replace(new, known=OLD, read_upto=5).to_json())
     assert (again.steps, again.known, again.read_upto) == (new.steps, OLD, 5)

@@ -64,15 +64,15 @@ def test_a_short_secret_is_hidden_where_it_is_a_word_and_no_other_word_is_touche
 
 @pytest.mark.parametrize("shown", range(len(SECRET) + 1))
 @pytest.mark.parametrize("before", ["", f"{SECRET} " * 3])
-def test_a_secret_that_the_text_is_cut_in_is_not_told_in_part(shown: int, before: str) -> None:
+def test_a_secret_that_the_text_is_cut_in_is_not_reported_in_part(shown: int, before: str) -> None:
     """Guards the margin and `_without_cut_one`; those before it make the text shorter, which draws
     its beginning in."""
     limit = 100
     filled = (before + "x" * limit)[: limit + len(SECRET) - shown]
     for rest in ("", "y" * 100):
-        told = scrub(f"{filled}{SECRET}{rest}", SECRET, characters=limit)
-        assert len(told) <= limit
-        assert "correct" not in told and "cor" not in told
+        reported = scrub(f"{filled}{SECRET}{rest}", SECRET, characters=limit)
+        assert len(reported) <= limit
+        assert "correct" not in reported and "cor" not in reported
 
 
 def test_an_address_that_the_text_is_cut_in_tells_no_password() -> None:

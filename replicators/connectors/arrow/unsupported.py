@@ -37,8 +37,8 @@ def unsupported_values(
     for row, column, reason in faults:
         bits = marks[row] = marks[row] or bytearray(width)
         bits[column >> 3] |= 1 << (column & 7)
-        told = f"{columns[column].name}: {reason}"
-        reasons[row] = told if reasons[row] is None else f"{reasons[row]}; {told}"
+        reported = f"{columns[column].name}: {reason}"
+        reasons[row] = reported if reasons[row] is None else f"{reasons[row]}; {reported}"
     return UnsupportedValues(
         pa.array([None if m is None else bytes(m) for m in marks], FAULT_FIELDS[0].type),
         pa.array(reasons, FAULT_FIELDS[1].type),

@@ -429,9 +429,9 @@ class SinkContract:
         with plugin.checks(params) as checks:
             assert checks.connection() == []
             assert checks.tables([schema], "r1") == []
-            told = checks.tables([schema], "r2")
-        assert [p.code for p in told] == ["target:table-taken"]
-        assert_readable(told, "")
+            reported = checks.tables([schema], "r2")
+        assert [p.code for p in reported] == ["target:table-taken"]
+        assert_readable(reported, "")
 
     def test_a_place_that_cant_be_written_is_said(
         self, plugin: TargetPlugin, dead_params: Any, tasks: Any, schema: TableSchema

@@ -45,8 +45,8 @@ class Column:
     missing: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        told = {} if self.missing is None else {"missing": self.missing}
-        return told | {
+        reported = {} if self.missing is None else {"missing": self.missing}
+        return reported | {
             "name": self.name,
             "type": type_to_json(self.type),
             "native": self.native,

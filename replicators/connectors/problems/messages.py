@@ -267,7 +267,8 @@ MESSAGES: Mapping[str, Message] = {
     "source:snapshot-lost": Message(
         "Snapshot session lost",
         "The session that held the snapshot of the source ended before all tables were copied.",
-        "Nothing to do: the copying goes on in a new view; a table without a key is copied again.",
+        "Nothing to do: the copying goes on in a new snapshot. A table without a key is copied "
+        "again.",
         retry=Retry.AUTO,
         waits=True,
     ),
@@ -486,7 +487,7 @@ MESSAGES: Mapping[str, Message] = {
         "`{target}`, where readers of the target are told of watermarks, is a table of somebody "
         "else's.",
         "Rename that table, or choose another namespace for the target.",
-        "The tables are copied all the same; watermarks are told by REST only.",
+        "The tables are copied all the same; watermarks are reported by REST only.",
         retry=Retry.AUTO,
     ),
     "target:name-shared": of_table(
@@ -731,7 +732,7 @@ MESSAGES: Mapping[str, Message] = {
     ),
     "internal:unknown-code": Message(
         "Fault of a connector that is missing",
-        "A connector told the code `{code}`, whose text is not here: the connector is not "
+        "A connector reported the code `{code}`, whose text is not here: the connector is not "
         "installed any more, or another version of it is.",
         "Install that connector again where the program runs, or choose another one.",
         retry=Retry.AUTO,

@@ -99,7 +99,7 @@ def compare(old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
     if old.native_id and new.native_id and old.native_id != new.native_id:
         return (SchemaChange(ChangeKind.TABLE_REPLACED, "the table was dropped and made again"),)
     changes = _columns(old, new)
-    key, key_now = _told_keys(old, new)
+    key, key_now = _reported_keys(old, new)
     if key != key_now:
         before, after = (", ".join(s.key) or "none" for s in (old, new))
         changes.append(
@@ -133,7 +133,7 @@ def _rewritten(old: TableSchema, new: TableSchema) -> str:
     return f"partitions emptied or written again: {len(changed)}" if changed else ""
 
 
-def _told_keys(old: TableSchema, new: TableSchema) -> list[tuple[int | str, ...]]:
+def _reported_keys(old: TableSchema, new: TableSchema) -> list[tuple[int | str, ...]]:
     """The keys by the columns' numbers, so that a key is the same after its column was renamed. By
     names where either description has no numbers."""
     found = [tuple(s.column(n).ordinal for n in s.key) for s in (old, new)]
@@ -204,12 +204,12 @@ def _labels_text(name: str, old: LogicalType, new: LogicalType) -> str:
         return ""
     gone = [v for v in old.values if v not in new.values]
     come = [v for v in new.values if v not in old.values]
-    told = [
+    reported = [
         f"{word} {', '.join(map(repr, some))}"
         for word, some in (("without", gone), ("with", come))
         if some
     ]
-    return f"values of column {name} changed: {' and '.join(told)}" if told else ""
+    return f"values of column {name} changed: {' and '.join(reported)}" if reported else ""
 
 
 def _same_column(old: Column, new: Column) -> list[SchemaChange]:
@@ -232,12 +232,12 @@ def _same_column(old: Column, new: Column) -> list[SchemaChange]:
 def _partitions(old: TableSchema, new: TableSchema) -> list[SchemaChange]:
     before, after = ({part_number(n) for n in s.partitions} for s in (old, new))
     attached = [n for n in new.partitions if _has_come(n, old.partitions, before)]
-    told = []
+    reported = []
     if attached:
-        told.append(f"partitions attached: {len(attached)}")
+        reported.append(f"partitions attached: {len(attached)}")
     if before - after:
-        told.append(f"partitions detached or dropped: {len(before - after)}")
-    return [SchemaChange(ChangeKind.PARTITIONS_CHANGED, text) for text in told]
+        reported.append(f"partitions detached or dropped: {len(before - after)}")
+    return [SchemaChange(ChangeKind.PARTITIONS_CHANGED, text) for text in reported]
 
 
 def _has_come(part: int, known: Collection[int], numbers: Collection[int]) -> bool:

@@ -67,23 +67,23 @@ def changes_by_steps(
     fresh = [s for s in new.steps if s.position > old.upto]
     numbering = ColumnNumbering.of({c.name: c.ordinal for c in old.columns})
     numbering.go(fresh)
-    told = [_rewritten(s.text) for s in fresh if s.kind is StepKind.REWRITTEN]
+    reported = [_rewritten(s.text) for s in fresh if s.kind is StepKind.REWRITTEN]
     if any(s.kind in MOVING and s.position <= old.read_upto for s in fresh):
-        told.append(_rewritten("columns were changed while the table was copied"))
+        reported.append(_rewritten("columns were changed while the table was copied"))
     columns = []
     for column in new.columns:
         number = numbering.numbers.get(column.name.lower(), 0)
         if not number:
-            told.append(_rewritten(f"no statement tells where column {column.name} comes from"))
+            reported.append(_rewritten(f"no statement tells where column {column.name} comes from"))
             number, numbering.next = numbering.next, numbering.next + 1
         columns.append(replace(column, ordinal=number))
     new = replace(new, columns=tuple(columns))
-    told += _unfilled(old, new, fresh)
+    reported += _unfilled(old, new, fresh)
     changes = list(compare(old, new))
     if not had_numbers and any(c.kind is ChangeKind.RENAMED for c in changes):
-        told.append(_rewritten("the copy was made before its columns had numbers"))
+        reported.append(_rewritten("the copy was made before its columns had numbers"))
     _judge_modified(changes, old, new, numbering, keeps)
-    return old, new, (*changes, *told)
+    return old, new, (*changes, *reported)
 
 
 def with_numbers(schema: TableSchema) -> TableSchema:

@@ -64,11 +64,11 @@ class Database:
         """Commit one transaction; return the position behind it. An update or delete names its row
         by `old`."""
         with self._lock:
-            told = tuple(replace(c, schema=self.tables[c.table]) for c in changes)
-            for change in told:
+            reported = tuple(replace(c, schema=self.tables[c.table]) for c in changes)
+            for change in reported:
                 self._apply(change)
             self.end += 1
-            self._transactions.append(Transaction(self.end, time.time(), told))
+            self._transactions.append(Transaction(self.end, time.time(), reported))
             return self.end
 
     def _apply(self, change: Change) -> None:

@@ -113,7 +113,9 @@ def _row(transaction: Transaction, change: Change, schema: TableSchema) -> dict[
     names = [c.name for c in schema.columns]
     image = {n: new.get(n) for n in names} if new else {n: old.get(n) for n in schema.key}
     before = {f.name: old.get(f.name) for f in before_fields(schema)}
-    is_told = bool(old) and (schema.full_before or any(new.get(n) != old[n] for n in schema.key))
+    is_reported = bool(old) and (
+        schema.full_before or any(new.get(n) != old[n] for n in schema.key)
+    )
     return {
         **image,
         "_op": int(change.op),
@@ -121,5 +123,5 @@ def _row(transaction: Transaction, change: Change, schema: TableSchema) -> dict[
         "_transaction": transaction.number,
         "_position": transaction.number - 1,
         "_unchanged": None,
-        **({"_before": before if is_told else None} if before else {}),
+        **({"_before": before if is_reported else None} if before else {}),
     }

@@ -71,7 +71,7 @@ class BlockCutter:
         self.prepared = PreparedTransactions(start.prepared)
         self._xid = ""
         self._steps = tuple(TableStep.from_json(s) for s in start.steps)
-        self._steps_told, self._steps_before = start.steps, start.steps
+        self._steps_reported, self._steps_before = start.steps, start.steps
         state = self.state
         state[k.P_BLOCK_LIMIT], state[k.P_OPEN_LIMIT] = BLOCK_BYTES, OPEN_BYTES
         state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = start.offset
@@ -219,9 +219,9 @@ class BlockCutter:
             # The position behind the statement includes its steps. The block that ends with it
             # begins before, so its context does not.
             self._steps = with_statement(self._steps, said, self.position().ordinal)
-            self._steps_told = tuple(tuple(s.to_json()) for s in self._steps)
+            self._steps_reported = tuple(tuple(s.to_json()) for s in self._steps)
             self.emit_closed()
-            self._steps_before = self._steps_told
+            self._steps_before = self._steps_reported
             self.context_version += 1
 
     def _end_prepared(self, said: Statement, size: int) -> bool:
@@ -344,7 +344,7 @@ class BlockCutter:
             gtids=str(self._executed),
             stamp=self.stamp,
             prepared=self.prepared.places(),
-            steps=self._steps_told,
+            steps=self._steps_reported,
         ).position()
 
     def emit_closed(self) -> None:
@@ -408,7 +408,7 @@ class BlockCutter:
     def _context(self) -> dict[str, object]:
         """The context that decoding needs at the start of the block emitted now."""
         is_inside = bool(self._begin)
-        is_change = self._steps_told != self._steps_before
+        is_change = self._steps_reported != self._steps_before
         return {
             "file": self.at.number,
             "flavour": self.at.flavour,
@@ -417,7 +417,7 @@ class BlockCutter:
             "maps": self._maps if is_inside else {},
             **self._constants,
             "steps": [list(s) for s in self._steps_before],
-            **({"steps_after": [list(s) for s in self._steps_told]} if is_change else {}),
+            **({"steps_after": [list(s) for s in self._steps_reported]} if is_change else {}),
         }
 
     def _place(self) -> str:

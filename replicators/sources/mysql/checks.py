@@ -23,7 +23,7 @@ from replicators.sources.mysql.control import retention_hours
 from replicators.sources.mysql.dump import server_id
 from replicators.sources.mysql.engines import kinds, unlogged_problems
 from replicators.sources.mysql.errors import translate
-from replicators.sources.mysql.packed import told, unpacking
+from replicators.sources.mysql.packed import reported, unpacking
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.rights import (
     DENIED,
@@ -183,7 +183,7 @@ class MysqlChecks(Closing):
                 selection, schema, engines[selection.id], is_unlockable=is_unlockable
             )
             found += unlogged.get(selection.id, [])
-        return [told(p, statements) for p in found]
+        return [reported(p, statements) for p in found]
 
     def _unreadable(self, table: TableId) -> Problem:
         user = f"{sql.literal(self.params.user)}@'%'"

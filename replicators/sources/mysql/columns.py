@@ -50,9 +50,9 @@ def to_batch(block: Block, table: TableSchema, *, marks: bool = False) -> pa.Rec
         faults += [(row, place, reason) for row, reason in found]
     schema = table.arrow_schema()
     if faults:
-        told = unsupported_values(faults, len(arrays[0]), table.columns)
+        reported = unsupported_values(faults, len(arrays[0]), table.columns)
         schema = pa.schema([*schema, *FAULT_FIELDS])
-        arrays += [told.marks, told.reasons]
+        arrays += [reported.marks, reported.reasons]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

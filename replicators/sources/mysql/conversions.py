@@ -40,7 +40,7 @@ def keeps_values(old: Column, new: Column, said: str) -> bool:
     if old.wire in INTEGERS and new.wire in INTEGERS:
         (low, high), (least, most) = INTEGERS[old.wire], INTEGERS[new.wire]
         return least <= low and high <= most
-    if _told(old.native) == _told(said) and old.wire == new.wire:
+    if _reported(old.native) == _reported(said) and old.wire == new.wire:
         return True
     if old.wire == new.wire == "bytes":
         return _keeps_bytes(old.native, said)
@@ -65,7 +65,7 @@ def _keeps_others(old: Column, new: Column, said: str) -> bool:
     return False
 
 
-def _told(native: str) -> str:
+def _reported(native: str) -> str:
     """The type without blanks, in lower case. Labels of an ENUM or a SET stay, because they are
     values."""
     parts = LABEL.split(native.removesuffix(NUMBERED))

@@ -42,7 +42,7 @@ def _is_packed(kind: object) -> bool:
     return isinstance(kind, Unsupported) and COMPRESSED.search(kind.native) is not None
 
 
-def told(problem: Problem, statements: Mapping[tuple[TableId, str], str]) -> Problem:
+def reported(problem: Problem, statements: Mapping[tuple[TableId, str], str]) -> Problem:
     """The problem, with the statement that mends it if there is one."""
     table, column = problem.table, problem.column
     if problem.code != "source:column-unsupported" or table is None or column is None:

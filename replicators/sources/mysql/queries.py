@@ -125,8 +125,8 @@ def statement_in(
     """The statement in an event, which may be compressed. `constants`: server settings, as contexts
     have them: `lowers` (see `statement`) and `charsets` (see `query_of`). ValueError or `Damaged`
     if the event can't be read."""
-    told = constants.get("charsets")
-    charsets = told if isinstance(told, Mapping) else {}
+    reported = constants.get("charsets")
+    charsets = reported if isinstance(reported, Mapping) else {}
     plain = event[:-4] if has_checksums else event
     if plain[4] not in (QUERY, EXECUTE_LOAD):
         framed = len(event).to_bytes(4, "little") + event

@@ -119,7 +119,7 @@ def schema_of(
             # If this column were skipped, its values would be lost silently.
             strange = column.name
             code, reason = _why(found.columns[numbers[strange]], sent.type.native)
-    schema = _told(replace(table, key=_key(table, past, numbers)), columns, past, steps)
+    schema = _reported(replace(table, key=_key(table, past, numbers)), columns, past, steps)
     if not found.has_names:
         code, strange = "source:row-metadata", ""
     elif not set(schema.key) <= {c.name for c in columns}:
@@ -145,7 +145,7 @@ def schema_without_rows(table: TableSchema, steps: Sequence[SchemaStep]) -> tupl
         numbers = {spelled.get(name, name): n for n, name in enumerate(sorted(past.names))}
     key = _key(table, past, numbers)
     columns = [_unless_said(c, past) for c in _chosen(table, past, numbers)]
-    schema = _told(replace(table, key=key), columns, past, steps)
+    schema = _reported(replace(table, key=key), columns, past, steps)
     return schema, _version((), schema)
 
 
@@ -158,17 +158,17 @@ def _unless_said(column: Column, past: Past) -> Column:
     return replace(known, name=column.name, ordinal=0)
 
 
-def _told(
+def _reported(
     table: TableSchema, columns: Sequence[Column], past: Past, steps: Sequence[SchemaStep]
 ) -> TableSchema:
     """The table with these columns, the values of old rows in them, and the steps."""
     upto = max((s.position for s in steps), default=1)
     filled = [past.filled(c) for c in columns]
-    told = [SchemaStep(upto, StepKind.UNFILLED, new=c.name) for c, known in filled if not known]
+    reported = [SchemaStep(upto, StepKind.UNFILLED, new=c.name) for c, known in filled if not known]
     return replace(
         table,
         columns=tuple(c for c, _ in filled),
-        steps=(*steps, *told),
+        steps=(*steps, *reported),
         upto=upto,
         layout=(),
         known=None,
@@ -184,7 +184,7 @@ def described(table: TableSchema, steps: Sequence[SchemaStep]) -> TableSchema | 
     if table.known is not None and not (names <= past.names <= there):
         return None
     numbers = {c.name: n for n, c in enumerate(table.supported)}
-    return _told(table, list(_chosen(table, past, numbers)), past, steps)
+    return _reported(table, list(_chosen(table, past, numbers)), past, steps)
 
 
 class Past:
@@ -367,7 +367,7 @@ def code_of(column: Column, sent: MapColumn) -> int:
 
 
 def _version(sent: Iterable[MapColumn], schema: TableSchema) -> str:
-    told = {
+    reported = {
         "map": [
             [c.name, c.kind, c.meta, c.unsigned, c.collation, [v.hex() for v in c.labels]]
             for c in sent
@@ -377,4 +377,4 @@ def _version(sent: Iterable[MapColumn], schema: TableSchema) -> str:
         **({"upto": schema.upto} if schema.steps else {}),
         **({"filter": schema.filter} if schema.filter else {}),
     }
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(reported, sort_keys=True).encode()).hexdigest()[:16]

@@ -49,7 +49,7 @@ def read_with_unsupported(
         else:
             columns[i], found = fitting(columns[i], column, finish)
         faults += [(row, i, reason) for row, reason in found]
-    told = unsupported_values(faults, len(images.ops), [c for c, _ in after])
+    reported = unsupported_values(faults, len(images.ops), [c for c, _ in after])
     old = images.before
     if old is not None and bad:
         # Dates that don't exist are NULL here already; no other date is changed.
@@ -59,7 +59,7 @@ def read_with_unsupported(
             if c.name in bad and not is_moment(c)
         }
         old = refilled(old, [c for c, _ in before], fits)
-    return replace(images, after=columns, before=old), told
+    return replace(images, after=columns, before=old), reported
 
 
 def _without(

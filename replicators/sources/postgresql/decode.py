@@ -38,7 +38,7 @@ from replicators.sources.postgresql.relations import (
 from replicators.sources.postgresql.unsupported import read_images_with_unsupported
 from replicators.sources.postgresql.values import Images, Input, ValueFault, read_images
 
-NOT_TOLD = -2
+NOT_REPORTED = -2
 UNCLEAR = "columns of one name at different times, or of names that were there only for a moment"
 
 
@@ -68,7 +68,7 @@ class Rows:
 
 class Schemas:
     """Every schema in the segment's Relations, by number. Tables that are not selected are numbered
-    from below `NOT_TOLD` downwards."""
+    from below `NOT_REPORTED` downwards."""
 
     def __init__(self, tables: Sequence[TableSchema]) -> None:
         self._tables = tables
@@ -81,7 +81,7 @@ class Schemas:
         if table is None:
             if relation.oid not in self._others:
                 self._others.append(relation.oid)
-            return NOT_TOLD - 1 - self._others.index(relation.oid)
+            return NOT_REPORTED - 1 - self._others.index(relation.oid)
         for i, schema in enumerate(self.known):
             if schema.relation == relation:
                 return i
@@ -92,10 +92,10 @@ class Schemas:
         self, row_schema: np.ndarray, row_begin: np.ndarray, positions: np.ndarray
     ) -> Iterator[PassedOver]:
         """The rows of tables that are not selected."""
-        if not self._others or not len(row_schema) or row_schema.min() >= NOT_TOLD:
+        if not self._others or not len(row_schema) or row_schema.min() >= NOT_REPORTED:
             return
         for i, oid in enumerate(self._others):
-            mine = row_begin[row_schema == NOT_TOLD - 1 - i]
+            mine = row_begin[row_schema == NOT_REPORTED - 1 - i]
             if len(mine):
                 yield PassedOver(oid, len(mine), int(positions[mine].max()))
 
@@ -150,7 +150,7 @@ def _read_rows(context: dict[str, Any], data: np.ndarray, schemas: Schemas) -> R
         relation = _relation(data[offset + 4 : offset + 4 + size].tobytes(), offset)
         events.append((relation.oid, schemas.number(relation)))
     relids = np.array(sorted({*known, *(relid for relid, _ in events)}), np.int64)
-    current = np.array([known.get(int(r), NOT_TOLD) for r in relids], np.int64)
+    current = np.array([known.get(int(r), NOT_REPORTED) for r in relids], np.int64)
     begins = np.zeros((begin_count + 1, 3), np.int64)
     begins[0] = _open_transaction(context.get("transaction"))
     row_at = np.empty(count, np.uint32 if len(data) < 2**32 else np.int64)
@@ -244,8 +244,10 @@ def _decode_schema(
             return _corrupt(schema, offset, segment)
         facts = {"table": str(schema.id), "column": fault.column, "reason": fault.reason}
         return Poison(schema.id, offset, "source:value-unsupported", facts)
-    told = with_labels(schema, images.after)
-    version = table_schema.version if told == schema else version_of(table_schema.relation, told)
+    reported = with_labels(schema, images.after)
+    version = (
+        table_schema.version if reported == schema else version_of(table_schema.relation, reported)
+    )
     counts = np.bincount(images.ops, minlength=4).tolist()
     begin = rows.begin[mine]
     position, committed_at, xid = (np.take(line, begin) for line in rows.begins)
@@ -264,7 +266,7 @@ def _decode_schema(
         columns += [unsupported.marks, unsupported.reasons]
         wanted = faulty_schema(schema)
     changes = pa.Table.from_arrays(columns, schema=wanted)
-    return DecodedTable(told, version, changes, OpCounts(*counts))
+    return DecodedTable(reported, version, changes, OpCounts(*counts))
 
 
 def _images(

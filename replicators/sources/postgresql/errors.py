@@ -92,7 +92,7 @@ def translate(
     if table is not None and code == "source:text-encoding":
         code, facts = (
             "source:value-unsupported",
-            {"column": "not told", "reason": ENCODING, **facts},
+            {"column": "not reported", "reason": ENCODING, **facts},
         )
     known: dict[str, object] = {} if params is None else facts_of(params)
     if table is not None:

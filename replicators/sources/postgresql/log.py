@@ -60,7 +60,7 @@ class LogReader(Closing):
         self._is_binary = True
         self._identity = Identity("", 0)
         self._flushed = 0
-        self._told_at = 0.0
+        self._reported_at = 0.0
         self._began_at = 0.0
         self._has_come = False
         self._reading = threading.Lock()
@@ -136,7 +136,7 @@ class LogReader(Closing):
             cutter.state[pump.OPEN_LIMIT] = min(OPEN_BYTES, max_bytes)
             self._pump(cutter)
             now = time.monotonic()
-            if now - self._told_at > STATUS_SECONDS:
+            if now - self._reported_at > STATUS_SECONDS:
                 self._send_status()
             if cutter.ready:
                 self._began_at = 0.0
@@ -297,7 +297,7 @@ class LogReader(Closing):
                 poll.poll(1000)
         except psycopg.Error as err:
             raise ReplicationError("source:connection-lost") from err
-        self._told_at = time.monotonic()
+        self._reported_at = time.monotonic()
 
     def idle_position(self) -> Position | None:
         """The log end of the last keepalive, if `read` returned everything before it."""

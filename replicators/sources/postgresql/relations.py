@@ -222,7 +222,7 @@ def _fault(
 
 def version_of(relation: Relation, schema: TableSchema) -> str:
     """A text that tells this schema of the table from its others."""
-    told = {
+    reported = {
         "relation": [[c.name, c.oid, c.typmod, c.is_key] for c in relation.columns],
         "identity": relation.identity,
         "columns": [[c.name, c.ordinal, type_to_json(c.type), c.wire] for c in schema.columns],
@@ -230,4 +230,4 @@ def version_of(relation: Relation, schema: TableSchema) -> str:
         "full_before": schema.full_before,
         **({"filter": schema.filter} if schema.filter else {}),
     }
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(reported, sort_keys=True).encode()).hexdigest()[:16]

@@ -41,7 +41,7 @@ class FilesChecks:
         if not files.is_url(root):
             found = looks.folder(root)
             return [found] if found else []
-        return _told(lambda: looks.store(root))
+        return _reported(lambda: looks.store(root))
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Report folders that belong to others, and types that do not fit. Then test whether files
@@ -52,7 +52,7 @@ class FilesChecks:
                 found += [p for t in tables if (p := self._owner(t, replicator))]
         except ReplicationError as err:
             return [*found, Problem.of(err.code)]
-        return [*found, *(_told(self._probe) if tables else [])]
+        return [*found, *(_reported(self._probe) if tables else [])]
 
     def _owner(self, table: TableSchema, replicator: str) -> Problem | None:
         root = layout.table_folder(self._params.root, table.id)
@@ -78,7 +78,7 @@ class FilesChecks:
             files.remove(path)
 
 
-def _told(act: Callable[[], None]) -> list[Problem]:
+def _reported(act: Callable[[], None]) -> list[Problem]:
     try:
         with translated():
             act()

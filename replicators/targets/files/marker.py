@@ -20,7 +20,7 @@ class Marker:
 
     def write(self, folder: str, form: str, bucket_seconds: int) -> None:
         """Write the marker into the table's folder. Raises OSError."""
-        told = {
+        reported = {
             "replicator": self.replicator,
             "schema": self.table.schema,
             "table": self.table.name,
@@ -28,7 +28,7 @@ class Marker:
             "format": form,
             "bucket_seconds": bucket_seconds,
         }
-        files.publish(f"{folder}/{layout.MARKER}", json.dumps(told, indent=1).encode())
+        files.publish(f"{folder}/{layout.MARKER}", json.dumps(reported, indent=1).encode())
 
 
 def read_marker(folder: str) -> Marker | None:
@@ -36,8 +36,12 @@ def read_marker(folder: str) -> Marker | None:
     text = files.read_if_there(f"{folder}/{layout.MARKER}")
     if text is None:
         return None
-    told = json.loads(text)
-    return Marker(told["replicator"], TableId(told["schema"], told["table"]), told["generation"])
+    reported = json.loads(text)
+    return Marker(
+        reported["replicator"],
+        TableId(reported["schema"], reported["table"]),
+        reported["generation"],
+    )
 
 
 def is_used(folder: str) -> bool:

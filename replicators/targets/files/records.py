@@ -186,5 +186,5 @@ def _old_key(
         is_same = pc.fill_null(pc.equal(was, now), False).to_numpy(zero_copy_only=False)
         is_null = pc.and_(was.is_null(), now.is_null()).to_numpy(zero_copy_only=False)
         is_other |= ~(is_same | is_null)
-    is_told = is_update & is_other & before.is_valid().to_numpy(zero_copy_only=False)
-    return _struct(old, kind, ~is_told) if is_told.any() else pa.nulls(len(op), kind)
+    is_reported = is_update & is_other & before.is_valid().to_numpy(zero_copy_only=False)
+    return _struct(old, kind, ~is_reported) if is_reported.any() else pa.nulls(len(op), kind)

@@ -66,9 +66,9 @@ class Generation:
     def load(cls, folder: str, buckets: layout.Buckets) -> Generation:
         """Read the generation from the folder. Raises OSError."""
         made = cls(folder, buckets)
-        told = files.read_if_there(f"{folder}/{layout.RESOLVED}")
-        if told is not None:
-            known = json.loads(told)
+        reported = files.read_if_there(f"{folder}/{layout.RESOLVED}")
+        if reported is not None:
+            known = json.loads(reported)
             made.closed, made.is_whole = known["closed_micros"], known["is_copy_complete"]
         made.notes = _notes(f"{folder}/{layout.DELIVERIES}")
         for path, _ in files.listed(folder):
@@ -227,14 +227,14 @@ class Generation:
                 raise ReplicationError("target:table-replaced", table=table)
             _put(path, self._manifest(bucket, open_files[bucket], mark))
             self.closed = self.buckets.end(bucket)
-        told = {
+        reported = {
             "closed_before": layout.iso(upto),
             "is_copy_complete": True,
             "resolved_at": mark["resolved_at"],
             "sequence": mark["sequence"],
             "closed_micros": upto,
         }
-        _put(f"{self.folder}/{layout.RESOLVED}", told)
+        _put(f"{self.folder}/{layout.RESOLVED}", reported)
         self.closed = upto
         done = [n for n in self.notes if all(f.bucket < upto for f in n.files)]
         self.notes = [n for n in self.notes if n not in done]

@@ -184,5 +184,5 @@ def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:
 
 def _rows(metadata: TableMetadata) -> int | None:
     snapshot = metadata.current_snapshot()
-    told = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
-    return int(told["total-records"]) if "total-records" in told else None
+    reported = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+    return int(reported["total-records"]) if "total-records" in reported else None

@@ -241,10 +241,10 @@ class Delta:
         since = time.time() - 60 * self.params.history_minutes
         limit = _FEW_COMMITS
         while True:
-            told = newest.history(limit)
-            times = {e["version"]: e["timestamp"] / 1000 for e in told}
+            reported = newest.history(limit)
+            times = {e["version"]: e["timestamp"] / 1000 for e in reported}
             before = [v for v, at in times.items() if at <= since]
-            if before or len(told) < limit:
+            if before or len(reported) < limit:
                 first = max(before, default=min(times))
                 return {v: at for v, at in times.items() if v >= first}
             limit *= 4
@@ -297,15 +297,15 @@ class Delta:
         own = live.uuid if live else str(uuid.uuid4())
         token = Token(table.replicator, table.generation, sequence, own)
         marks = {OWNER: table.replicator, UUID: own, GENERATION: str(table.generation)}
-        told = self._told(names) if is_rewind else evolve.ordinals(schema)
-        values = {**self._properties, **marks, evolve.ORDINALS: told}
+        reported = self._reported(names) if is_rewind else evolve.ordinals(schema)
+        values = {**self._properties, **marks, evolve.ORDINALS: reported}
         self.stamp(session, token)
         session.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
         session.sql(dialect.replace_table(self.path(names), self.path(self._staged(table)), values))
         self._clear(table, is_alive=True)
         return own
 
-    def _told(self, names: tuple[str, ...]) -> str:
+    def _reported(self, names: tuple[str, ...]) -> str:
         """The source's numbers of the live table's columns."""
         opened = self._open(names)
         return str(opened.metadata().configuration.get(evolve.ORDINALS, "{}")) if opened else "{}"
@@ -317,7 +317,7 @@ class Delta:
         names = self.live_names(table)
         if self._open(names) is None:
             raise ReplicationError("target:table-missing", table=table.source)
-        known = json.loads(self._told(names))
+        known = json.loads(self._reported(names))
         target = self.path(names)
         types = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
         drops = frozenset(c.name for c in old.columns)

@@ -30,7 +30,7 @@ class Change:
 def ordinals(schema: TableSchema) -> str:
     """The source's column numbers, as a table property stores them. A column that was dropped and
     made again under its old name has another number."""
-    return _told({c.name: c.ordinal for c in schema.supported})
+    return _reported({c.name: c.ordinal for c in schema.supported})
 
 
 def _known_at_start(known: Mapping[str, int], new: TableSchema) -> Mapping[str, int]:
@@ -45,7 +45,7 @@ def _known_at_start(known: Mapping[str, int], new: TableSchema) -> Mapping[str, 
     }
 
 
-def _told(numbers: Mapping[str, int]) -> str:
+def _reported(numbers: Mapping[str, int]) -> str:
     return json.dumps(numbers, sort_keys=True)
 
 
@@ -123,8 +123,8 @@ def renames(
             for name, by in through.items()
             if name != by
         ]
-        told = kept | {through.get(n, n): number for number, n in where.items()}
-        changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(told)}), ""))
+        reported = kept | {through.get(n, n): number for number, n in where.items()}
+        changes.append(Change(dialect.set_properties(target, {ORDINALS: _reported(reported)}), ""))
     changes += [
         Change(
             dialect.rename_column(target, through[name], c.name),
@@ -142,19 +142,19 @@ def _kept(live: Iterable[str], known: Mapping[str, int], new: TableSchema) -> di
     return {n: KEPT for n in live if n in known and not {n, known[n]} & wanted}
 
 
-def _renamed_told(
+def _renamed_reported(
     target: str, where: Mapping[int, str], kept: Mapping[str, int], new: TableSchema
 ) -> Change:
     """The numbers of the live columns, by their names after the renames."""
     names = {c.ordinal: c.name for c in new.supported}
-    told = {names.get(number, name): number for number, name in where.items()}
-    return Change(dialect.set_properties(target, {ORDINALS: _told({**kept, **told})}), "")
+    reported = {names.get(number, name): number for number, name in where.items()}
+    return Change(dialect.set_properties(target, {ORDINALS: _reported({**kept, **reported})}), "")
 
 
 def plan(
     target: str,
     live: Mapping[str, str],
-    told: Mapping[str, int],
+    reported: Mapping[str, int],
     new: TableSchema,
     *,
     drops: frozenset[str],
@@ -164,7 +164,7 @@ def plan(
     """The changes from the live columns (name to Spark type) to `new`. Only two kinds of columns
     are dropped: those in `drops`, and those whose names other columns take.
 
-    `told` holds the source's column numbers of the last time. A column whose number has another
+    `reported` holds the source's column numbers of the last time. A column whose number has another
     name now is renamed. A column that stays although `new` lacks it is recorded as `KEPT`.
     Otherwise a later column with its name, or with its reused number, would be mistaken for it.
 
@@ -172,7 +172,7 @@ def plan(
     (`is_start`), the column is emptied instead. Raises it for every change of type if the table's
     format can't widen columns (`widens`).
     """
-    known = _known_at_start(told, new) if is_start else told
+    known = _known_at_start(reported, new) if is_start else reported
     numbers = {c.ordinal for c in new.supported if c.ordinal}
     may_go = drops | {c.name for c in new.supported}
     gone = [
@@ -188,14 +188,14 @@ def plan(
         moves and stale
     ):  # else, after an interruption, a reused name would be mistaken for the old column
         numbered = {name: number for name, number in known.items() if name in left}
-        changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(numbered)}), ""))
+        changes.append(Change(dialect.set_properties(target, {ORDINALS: _reported(numbered)}), ""))
     changes += moves
     where = _where(left, known)
     away = {where[c.ordinal] for c in new.supported if where.get(c.ordinal, c.name) != c.name}
     if any(c.name in away and c.ordinal not in where for c in new.supported):
         # Else, after an interruption, a new column with the name of a dropped one would be mistaken
         # for it.
-        changes.append(_renamed_told(target, where, _kept(left, known, new), new))
+        changes.append(_renamed_reported(target, where, _kept(left, known, new), new))
     for column in new.supported:
         name = where.get(column.ordinal, column.name) if column.ordinal else column.name
         if name not in left or (name in away and column.ordinal not in where):
@@ -206,8 +206,8 @@ def plan(
             live_type = left[name]
             changes += _fitted(target, live_type, column, new, widens=widens, may_replace=is_start)
     wanted = _kept(left, known, new) | {c.name: c.ordinal for c in new.supported}
-    if changes or dict(told) != wanted:
-        changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(wanted)}), ""))
+    if changes or dict(reported) != wanted:
+        changes.append(Change(dialect.set_properties(target, {ORDINALS: _reported(wanted)}), ""))
     return changes
 
 

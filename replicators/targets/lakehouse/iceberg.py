@@ -332,8 +332,8 @@ class Iceberg:
     ) -> list[str]:
         target = self.path(names)
         types = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
-        told = json.loads(shown.get(evolve.ORDINALS, "{}"))
-        changes = evolve.plan(target, types, told, new, drops=drops, is_start=is_start)
+        reported = json.loads(shown.get(evolve.ORDINALS, "{}"))
+        changes = evolve.plan(target, types, reported, new, drops=drops, is_start=is_start)
         for change in changes:
             session.sql(change.statement)
         if json.loads(shown.get(KEY, "[]")) != (key := _sorting(new)):

@@ -65,7 +65,7 @@ class LakehouseWriter:
         self._sessions = Sessions(spark, self.format.session_conf)
         self._written: dict[tuple[str, int], Written] = {}
         self._rewound: set[tuple[str, int]] = set()
-        self._told = -1
+        self._reported = -1
         self._lock = threading.Lock()
 
     def _plain_session(self) -> AbstractContextManager[LentSession]:
@@ -316,8 +316,8 @@ class LakehouseWriter:
                 self.format.make_namespace(session, names)
                 session.sql(progress.create(target, self.params.format, own))
             session.sql(progress.insert(target, self.params, replicator, mark))
-            self._told += 1
-            if self._told % progress.COMMITS_A_TURN == 0:
+            self._reported += 1
+            if self._reported % progress.COMMITS_A_TURN == 0:
                 session.sql(progress.prune(target, replicator, mark.sequence))
                 self.format.maintain(session, names, Token(progress.MARK, 0, 0, own))
 

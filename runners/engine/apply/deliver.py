@@ -82,8 +82,12 @@ def counts_in(file: ChangeFileRow, plan: FoldPlan) -> OpCounts:
         columns = ["_sequence", "_op", "_position"]
         rows = folder.read_table(file.path, columns=columns)
         return counts_of(counting(rows, replace(plan, files=(file,))))
-    told = file.counts
-    kept = zip(COUNTED, (told.inserts, told.updates, told.deletes, told.truncates), strict=True)
+    reported = file.counts
+    kept = zip(
+        COUNTED,
+        (reported.inserts, reported.updates, reported.deletes, reported.truncates),
+        strict=True,
+    )
     return OpCounts(*(0 if op in plan.excluded else count for op, count in kept))
 
 

@@ -153,10 +153,10 @@ class Applier(ABC):
         whether it was."""
         if self.decoded_upto() < position or self.unmerged(row):
             return False
-        told = self._evolver.told(schema, self._store.memory().position, position)
-        if told is None:
+        reported = self._evolver.reported(schema, self._store.memory().position, position)
+        if reported is None:
             return False
-        self._follow(row, told, is_look=True)
+        self._follow(row, reported, is_look=True)
         return True
 
     def _follow(self, row: TableRow, schema: TableSchema, *, is_look: bool = False) -> None:

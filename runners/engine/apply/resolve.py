@@ -67,4 +67,4 @@ class Resolver:
     def tell(self, row: TableRow, mark: Resolved) -> None:
         """Report a recorded mark to the target."""
         self._sink.resolved(target_table(self._replicator, row), mark)
-        failpoints.hit("resolved_told")
+        failpoints.hit("resolved_reported")

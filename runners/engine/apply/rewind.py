@@ -41,7 +41,7 @@ logger = logging.getLogger("replicator.rewind")
 NEVER = last_sequence(2**31 - 1)
 
 
-def told(seconds: float) -> str:
+def reported(seconds: float) -> str:
     """A time as messages show it."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
@@ -152,7 +152,7 @@ class Rewinder:
         failpoints.hit("rewind_published")
         self._record(row, row.merged_sequence)
         rows = sum(f.counts.rows for f in since)
-        text = f"Rewound to {told(moment)}: {rows:,} changes were applied again."
+        text = f"Rewound to {reported(moment)}: {rows:,} changes were applied again."
         self._store.log("INFO", text, row.id)
 
     def _found(self, row: TableRow, wanted: int, moment: float) -> KeptVersion:
@@ -160,16 +160,16 @@ class Rewinder:
         far enough."""
         found = self._writer.version_at(target_table(self._replicator, row), wanted)
         if found is None or found.sequence > wanted:
-            earliest = told(found.committed_at) if found else "now"
+            earliest = reported(found.committed_at) if found else "now"
             raise ReplicationError(
-                "target:rewind-too-early", table=row.id, asked=told(moment), earliest=earliest
+                "target:rewind-too-early", table=row.id, asked=reported(moment), earliest=earliest
             )
         is_present = found.sequence == row.token_sequence
         if not is_present and not has_log_after(self._store, found.sequence):
             segments = self._store.segments()
-            earliest = told(segments[0].sealed_at) if segments else "now"
+            earliest = reported(segments[0].sealed_at) if segments else "now"
             raise ReplicationError(
-                "log:rewind-too-early", table=row.id, asked=told(moment), earliest=earliest
+                "log:rewind-too-early", table=row.id, asked=reported(moment), earliest=earliest
             )
         return found
 

@@ -96,9 +96,9 @@ class Streaming:
         that are absent but not yet reported dropped. The catalog may be ahead of the log: a table
         may be gone, or away for a moment, before its rows are read."""
         found = self._describe(self._chosen)
-        return found + self._untold(found)
+        return found + self._unreported(found)
 
-    def _untold(self, found: Sequence[TableSchema]) -> list[TableSchema]:
+    def _unreported(self, found: Sequence[TableSchema]) -> list[TableSchema]:
         """Tables absent from the catalog but not yet reported dropped, with their last known
         schema. The log reports drops where it can; otherwise a look into the catalog does. Without
         them, a table that is away for a moment would leave a hole that nobody sees."""
@@ -160,10 +160,10 @@ class Streaming:
             self._chosen = chosen(self._store)
             tables = self._describe(self._chosen)
             self._tell_missed(control.add_tables(tables, self._wait()))
-            self._follow(tables + self._untold(tables))
-            told = _with_members(control, [t.bare for t in tables])
+            self._follow(tables + self._unreported(tables))
+            reported = _with_members(control, [t.bare for t in tables])
         failpoints.hit("tables_published")
-        return told
+        return reported
 
     def _tell_missed(self, added: Sequence[TableSchema]) -> None:
         """Report copied tables that the stream did not carry. If somebody took a table out of the
@@ -218,12 +218,12 @@ class Streaming:
                 return position, None
         self._reader.prepare(tables, None, wait)
         with self._control() as control:
-            told = _with_members(control, [t.bare for t in tables])
+            reported = _with_members(control, [t.bare for t in tables])
         session = self._first_view(wait)
         self._store.record_start(session.point.position)
         self._backlog.begun_again(session.point.position)
-        where = places(session, told)
-        return session.point.position, (session, unmoved(told, self.schemas()), where)
+        where = places(session, reported)
+        return session.point.position, (session, unmoved(reported, self.schemas()), where)
 
     def _note_members(self) -> None:
         """Older copies did not remember their tables' numbers in the stream. Record these numbers

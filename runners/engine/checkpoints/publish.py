@@ -30,7 +30,7 @@ class Publisher:
         self._replicator = replicator
         self._seconds = seconds
         self._clock = clock
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
         self._code = ""
         self._job: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, "watermark")
@@ -39,10 +39,10 @@ class Publisher:
         """A watermark was published."""
         is_busy = self._job is not None and not self._job.done()
         now = self._clock()
-        is_early = self._told_at is not None and now - self._told_at < self._seconds
+        is_early = self._reported_at is not None and now - self._reported_at < self._seconds
         if self._seconds <= 0 or is_busy or is_early:
             return
-        self._told_at = now
+        self._reported_at = now
         self._job = self._pool.submit(self._write, mark)
 
     def close(self) -> None:
@@ -55,10 +55,10 @@ class Publisher:
         except ReplicationError as err:
             code = err.code
             level = logging.DEBUG if code == self._code else logging.WARNING
-            logger.log(level, "The target was not told of a watermark: %s", err)
+            logger.log(level, "A watermark was not written into the target: %s", err)
         except Exception:
             code = "internal:unexpected"
-            logger.exception("The target was not told of a watermark.")
+            logger.exception("A watermark was not written into the target.")
         else:
             code = ""
         self._code = code

@@ -240,8 +240,8 @@ def _batch_hashes(batch: pa.RecordBatch, names: list[str]) -> pa.Array:
     columns, sizes = [], np.zeros(batch.num_rows, np.int64)
     for name in names:
         column = _values(batch.column(name))
-        told = name.encode()
-        head = len(told).to_bytes(4, "little") + told + column.tag
+        reported = name.encode()
+        head = len(reported).to_bytes(4, "little") + reported + column.tag
         columns.append((column, np.frombuffer(head, np.uint8)))
         _measure(column.valid, column.ends, len(head), sizes)
     ends = np.cumsum(sizes)

@@ -74,8 +74,8 @@ def _described(
         if schema is None or schema.native_id in taken:
             continue  # the name belongs to a table that is followed by its number
         taken |= {schema.native_id} - {0}
-        was_told = table in schemas and schemas[table].called is not None
-        called = name if was_told or name != table else None
+        was_reported = table in schemas and schemas[table].called is not None
+        called = name if was_reported or name != table else None
         described[table] = replace(schema, id=table, called=called, filter=selections[table].filter)
     return Described(described, renamed)
 

@@ -135,7 +135,7 @@ class SchemaDrifts:
             return None
         new = followed(found, row.selection, old, self._evolver.policy, self._evolver.columns)
         if self._by_statements:  # the log reports every change, but only with the next rows
-            is_same = _told(new) == _told(old)
+            is_same = _reported(new) == _reported(old)
             return (
                 None if is_same else SchemaDrift(schema=new, position=self._seen[row.id].position)
             )
@@ -146,15 +146,15 @@ class SchemaDrifts:
         decision = decision_on(self._evolver.policy, row, changes, old)
         if decision.verdict is Verdict.RESYNC:
             # A TRUNCATE of all parts rewrites the table too, and the log reports it.
-            is_told_perhaps = {c.kind for c in changes} == {ChangeKind.REWRITTEN}
-            position = self._seen[row.id].position if is_told_perhaps else 0
+            is_reported_perhaps = {c.kind for c in changes} == {ChangeKind.REWRITTEN}
+            position = self._seen[row.id].position if is_reported_perhaps else 0
             return SchemaDrift(resync=decision.text, position=position)
         if decision.verdict is Verdict.STOP and any(c.kind in UNSENT for c in changes):
             return SchemaDrift(self._evolver.stopped(row, decision))
         return SchemaDrift(schema=new, position=self._seen[row.id].position)
 
 
-def _told(schema: TableSchema) -> tuple[object, ...]:
+def _reported(schema: TableSchema) -> tuple[object, ...]:
     return ({c.name: c.type for c in schema.columns}, schema.key, schema.left_out)
 
 

@@ -213,12 +213,14 @@ class Evolver:
         row = self._store.table(table)
         is_older = code in VANISHED and not row.is_snapshot_done
         if is_older or self.mends(row, code, is_counted=row.is_snapshot_done):
-            told = {name: value for name, value in facts.items() if name != "table"}
-            self.resync(row, ReplicationError(code, table=table, **told).message.text)
+            reported = {name: value for name, value in facts.items() if name != "table"}
+            self.resync(row, ReplicationError(code, table=table, **reported).message.text)
         else:
             fail_table(self._store, table, code, facts)
 
-    def told(self, schema: TableSchema, reached: Position | None, at: int) -> TableSchema | None:
+    def reported(
+        self, schema: TableSchema, reached: Position | None, at: int
+    ) -> TableSchema | None:
         """The catalog's description of a table as rows would show it at the log's position `at`.
         The log is captured up to `reached`. None where the description does not fit the log."""
         if self._schema_at is None or reached is None:

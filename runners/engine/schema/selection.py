@@ -59,10 +59,10 @@ def _is_chosen(
 
 def unmoved(before: Sequence[TableSchema], after: Sequence[TableSchema]) -> list[TableSchema]:
     """The schemas of `before` that are the same in `after`, wherever in the log each was read."""
-    now = {s.id: _told(s) for s in after}
-    return [s for s in before if now.get(s.id) == _told(s)]
+    now = {s.id: _reported(s) for s in after}
+    return [s for s in before if now.get(s.id) == _reported(s)]
 
 
-def _told(schema: TableSchema) -> TableSchema:
+def _reported(schema: TableSchema) -> TableSchema:
     """The schema without its places in the log and its number in the stream."""
     return replace(schema, upto=0, read_upto=0, member=0)

@@ -50,7 +50,7 @@ class PatientWait:
         self._limit = limit_seconds
         self._should_stop = should_stop
         self._events = events
-        self._told: tuple[tuple[int, str], ...] | None = None
+        self._reported: tuple[tuple[int, str], ...] | None = None
         self._say_at = SAY_AFTER_SECONDS
 
     def __call__(self, waited_seconds: float, holders: Sequence[OpenTransaction]) -> None:
@@ -68,8 +68,8 @@ class PatientWait:
             logger.warning("%s since %.0f s: %s.", _what(holders), waited_seconds, shown)
         if self._events is not None:
             who = tuple((h.pid, h.name) for h in holders)
-            self._events.waits(f"{_what(holders)}: {shown}", is_new=who != self._told)
-            self._told = who
+            self._events.waits(f"{_what(holders)}: {shown}", is_new=who != self._reported)
+            self._reported = who
 
 
 def _is_lock(holders: Sequence[OpenTransaction]) -> bool:
@@ -79,7 +79,7 @@ def _is_lock(holders: Sequence[OpenTransaction]) -> bool:
 def _what(holders: Sequence[OpenTransaction]) -> str:
     if _is_lock(holders):
         return "The stream waits for a lock of the source's tables"
-    return "A consistent view waits for a transaction of the source"
+    return "A consistent snapshot waits for a transaction of the source"
 
 
 class ConsistentSnapshots(SnapshotSource):

@@ -37,7 +37,7 @@ class MemoryEvents:
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[tuple[TableId, str, dict[str, str]]] = []
+        self.reported: list[tuple[TableId, str, dict[str, str]]] = []
         self.appeared: tuple[TableId, ...] = ()
         self.vanished: list[TableId] = []
         self.waited: list[tuple[str, bool]] = []
@@ -47,7 +47,7 @@ class MemoryEvents:
 
     def event(self, kind: str, table: TableId, **facts: str) -> None:
         self._write()
-        self.told.append((table, kind, facts))
+        self.reported.append((table, kind, facts))
 
     def waits(self, text: str, *, is_new: bool) -> None:
         self._write()

@@ -396,10 +396,10 @@ class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks
         self._write()
         now, state = self._tables[table], EVENTS_STATE[event]
         changes.setdefault("is_given_up", False)
-        given_up, told = changes["is_given_up"], changes.get("error_code", "")
+        given_up, reported = changes["is_given_up"], changes.get("error_code", "")
         lasts = is_lasting(now.error_code, now.retry_at, is_given_up=now.is_given_up)
         if now.state is TableState.FAILING and lasts:
-            if not is_heard(event, told, changes.get("retry_at"), is_given_up=given_up):
+            if not is_heard(event, reported, changes.get("retry_at"), is_given_up=given_up):
                 return now
             if event == "table_rewound":
                 state = TableState.FAILING

@@ -64,6 +64,6 @@ def from_tasks() -> Iterator[None]:
         found = _MARK.search(str(err))
         if found is None:
             raise
-        told = json.loads(base64.b64decode(found[1]))
-        table = TableId(*told["table"]) if told["table"] else None
-        raise ReplicationError(told["code"], table=table, **told["facts"]) from err
+        reported = json.loads(base64.b64decode(found[1]))
+        table = TableId(*reported["table"]) if reported["table"] else None
+        raise ReplicationError(reported["code"], table=table, **reported["facts"]) from err

@@ -42,10 +42,10 @@ def _value(value: Any) -> str:
 
 
 def _limits(option: Field[Any]) -> str:
-    told = option.metadata
-    if told["choices"]:
-        return ", ".join(f"`{c.value}`" for c in told["choices"])
-    return f"{told['minimum']:g} to {told['maximum']:g}"
+    reported = option.metadata
+    if reported["choices"]:
+        return ", ".join(f"`{c.value}`" for c in reported["choices"])
+    return f"{reported['minimum']:g} to {reported['maximum']:g}"
 
 
 def markdown() -> str:

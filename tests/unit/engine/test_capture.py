@@ -118,7 +118,8 @@ def test_an_idle_position_is_recorded_before_it_is_acknowledged_and_never_goes_b
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards `Capture._record_idle` (CORRECTNESS 23): a keepalive acknowledged first would be ahead
-    of what we know after a crash, and a lower one would be told to the source as a step back."""
+    of what we know after a crash, and a lower one would be reported to the source as a step
+    back."""
     monkeypatch.setattr("runners.engine.capture.thread.IDLE_RECORD_SECONDS", 0.0)
     place = Place(tmp_path, block(10))
     place.turn()

@@ -116,7 +116,7 @@ def test_a_schema_that_changed_while_the_snapshot_was_opened_is_not_the_snapshot
     assert source.actions == ["publish", "open"] * 2
 
 
-def test_a_schema_that_changes_all_the_time_is_told_in_the_end() -> None:
+def test_a_schema_that_changes_all_the_time_is_reported_in_the_end() -> None:
     """Guards the bound `OPENINGS` of `ConsistentSnapshots._open`: a table that is altered again and
     again would hold all others' copies up for ever."""
     source = Source(SCHEMA)
@@ -202,17 +202,17 @@ def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
     with caplog.at_level(logging.WARNING, "replicator.snapshot"):
         for second in range(60):
             wait(float(second), holders)
-    told = [r.getMessage() for r in caplog.records]
-    assert len(told) == 2
-    assert "process 41, open for 90 s, its query began 12 s ago" in told[0]
-    assert "prepared transaction 'moved-money', open for 7 s" in told[0]
+    reported = [r.getMessage() for r in caplog.records]
+    assert len(reported) == 2
+    assert "process 41, open for 90 s, its query began 12 s ago" in reported[0]
+    assert "prepared transaction 'moved-money', open for 7 s" in reported[0]
     with pytest.raises(ReplicationError) as caught:
         wait(60.0, holders)
     assert caught.value.code == "source:snapshot-waits"
     assert "process 41" in caught.value.message.text
 
 
-def test_who_keeps_a_run_waiting_is_told_in_events_and_status() -> None:
+def test_who_keeps_a_run_waiting_is_reported_in_events_and_status() -> None:
     """Guards `PatientWait`: tables that wait would say no more than that; the log alone is read by
     nobody who looks at the page."""
     store = MemoryStore([SCHEMA.id])
@@ -223,15 +223,15 @@ def test_who_keeps_a_run_waiting_is_told_in_events_and_status() -> None:
     for second in (3.0, 4.0):
         wait(second, [lock])
     wait(5.0, [OpenTransaction(0, 7.0, name="moved-money")])
-    told = (
+    reported = (
         "The stream waits for a lock of the source's tables: process 41 (psql) with a lock "
         "(Share) on shop.items, open for 9 s"
     )
     prepared = (
-        "A consistent view waits for a transaction of the source: prepared transaction "
+        "A consistent snapshot waits for a transaction of the source: prepared transaction "
         "'moved-money', open for 7 s"
     )
-    assert store.waited == [(told, True), (told, False), (prepared, True)]
+    assert store.waited == [(reported, True), (reported, False), (prepared, True)]
     with pytest.raises(ReplicationError) as caught:
         wait(60.0, [lock])
     assert caught.value.code == "source:lock-waits"

@@ -113,7 +113,7 @@ def test_a_copy_that_is_cut_off_again_and_again_is_given_up() -> None:
     assert row.is_given_up
 
 
-def test_other_faults_of_a_copy_are_told() -> None:
+def test_other_faults_of_a_copy_are_reported() -> None:
     """Guards the list `CUTS` in `TableSnapshots.copy`: a missing right taken for a cut would be
     tried again for ever, and nobody would hear of it."""
     with pytest.raises(ReplicationError):

@@ -238,12 +238,12 @@ def test_a_snapshot_that_was_cut_off_is_not_in_the_next_generation(
 
 
 @pytest.mark.parametrize(
-    ("name", "is_delivered", "is_recorded", "is_resolved", "is_told"),
+    ("name", "is_delivered", "is_recorded", "is_resolved", "is_reported"),
     [
         ("changes_delivered", True, False, False, False),
         ("merge_recorded", True, True, False, False),
         ("resolved_recorded", True, True, True, False),
-        ("resolved_told", True, True, True, True),
+        ("resolved_reported", True, True, True, True),
     ],
 )
 def test_a_kill_at_any_step_of_a_delivery_loses_and_doubles_nothing(
@@ -255,10 +255,10 @@ def test_a_kill_at_any_step_of_a_delivery_loses_and_doubles_nothing(
     is_delivered: bool,
     is_recorded: bool,
     is_resolved: bool,
-    is_told: bool,
+    is_reported: bool,
 ) -> None:
     """Guards the order deliver, record, resolved: recorded before it is delivered, a change would
-    be lost; told before it is recorded, a bucket would be closed that a second try has to write
+    be lost; reported before it is recorded, a bucket would be closed that a second try has to write
     to."""
     world.copy()
     world.capture(write_changes(tmp_path, 1, [10, 11]))
@@ -269,7 +269,7 @@ def test_a_kill_at_any_step_of_a_delivery_loses_and_doubles_nothing(
     assert (world.rows[4:] == CHANGES[:2]) is is_delivered
     assert (world.row.merged_sequence == last_sequence(1)) is is_recorded
     assert (world.row.resolved_at > AT) is is_resolved
-    assert bool(world.sink.marks(world.table)) is is_told
+    assert bool(world.sink.marks(world.table)) is is_reported
 
     world.start()
     world.capture(write_changes(tmp_path, 2, [10]))
@@ -454,8 +454,8 @@ def test_a_sinks_table_is_delivered_and_marked_turn_by_turn(world: World, tmp_pa
     world.marks = ((2, AT + 10), (2, AT + 20))
     for _ in range(3):
         turns.turn()
-    told = [at for _, at in world.sink.marks(world.table)]
-    assert told == [AT + 10 - SETTLE_SECONDS, AT + 20 - SETTLE_SECONDS]
+    reported = [at for _, at in world.sink.marks(world.table)]
+    assert reported == [AT + 10 - SETTLE_SECONDS, AT + 20 - SETTLE_SECONDS]
     assert world.row.state is TableState.REPLICATING
 
 

@@ -64,7 +64,7 @@ def test_a_table_is_known_by_its_number_and_by_its_name_where_that_is_gone(
         assert found.schemas[A].filter == "x"
 
 
-def test_without_following_a_renamed_table_is_told_and_its_name_counts() -> None:
+def test_without_following_a_renamed_table_is_reported_and_its_name_counts() -> None:
     """Under the other policies the table stops: what has its name now is what a re-sync copies."""
     found = described(Source(c=1, b=2), follows=False)
     assert found.renamed == {A: C} and numbers(found) == {"b": (2, "b")}
@@ -73,8 +73,8 @@ def test_without_following_a_renamed_table_is_told_and_its_name_counts() -> None
 
 
 def test_a_table_that_was_followed_goes_on_under_another_policy_and_back_to_its_name() -> None:
-    """The name that is known is the one to compare with, and a name that comes back has to be told
-    as well."""
+    """The name that is known is the one to compare with, and a name that comes back has to be
+    reported as well."""
     known = replace(KNOWN[A], called=C)
     found = described(Source(c=1, b=2), known, KNOWN[B], follows=False)
     assert numbers(found)["a"] == (1, "c") and not found.renamed
@@ -90,7 +90,7 @@ def test_two_chosen_names_never_stand_for_one_table() -> None:
 
 def test_the_name_at_the_source_survives_the_stored_form() -> None:
     """Guards `TableSchema.called` in its JSON: forgotten by a restart, a renamed table would be
-    looked for under its old name and told as missing."""
+    looked for under its old name and reported as missing."""
     schema = replace(KNOWN[A], called=C)
     assert TableSchema.from_json(schema.to_json()) == schema
 

@@ -69,7 +69,7 @@ def test_a_run_copies_from_one_to_the_other(
     def go() -> None:
         try:
             run.run_engine(job, store, settings, stop)
-        except Exception as err:  # noqa: BLE001 - told by the test
+        except Exception as err:  # noqa: BLE001 - reported by the test
             failed.append(err)
 
     thread = threading.Thread(target=go)

@@ -113,7 +113,7 @@ def test_a_table_is_tried_again_until_its_retry_time_is_used_up() -> None:
     given_up = tries[-1]
     assert given_up.retry_at is None
     assert needs_log(given_up), "its changes would be gone before somebody looked"
-    assert [kind for _, kind, _ in store.told] == ["table_given_up"]
+    assert [kind for _, kind, _ in store.reported] == ["table_given_up"]
     assert not is_lasting(given_up.error_code, None, is_given_up=True)
 
 

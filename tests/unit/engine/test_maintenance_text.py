@@ -13,8 +13,8 @@ def test_a_maintenance_is_reported_in_words_without_zeros() -> None:
         "expired": {"deleted_manifest_lists_count": 3},
         "vacuumed_files": 2,
     }
-    told = ": rewritten data files 51, deleted manifest lists 3, vacuumed files 2"
-    assert maintenance_text(facts) == told
+    reported = ": rewritten data files 51, deleted manifest lists 3, vacuumed files 2"
+    assert maintenance_text(facts) == reported
 
 
 def test_a_maintenance_that_found_nothing_says_only_how_long_it_took() -> None:

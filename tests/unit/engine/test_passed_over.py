@@ -21,7 +21,7 @@ ROW = TableRow(
 
 
 @pytest.mark.parametrize(
-    ("row", "passed", "told"),
+    ("row", "passed", "reported"),
     [
         (ROW, {7: 100}, True),
         (ROW, {7: 99}, False),
@@ -33,11 +33,11 @@ ROW = TableRow(
     ],
 )
 def test_only_a_copy_that_should_have_the_rows_has_a_hole(
-    row: TableRow, passed: Mapping[int, int], told: bool
+    row: TableRow, passed: Mapping[int, int], reported: bool
 ) -> None:
     """Guards against a hole that nobody sees, and against fresh copies for rows from before the
     copy, or of a removed table."""
-    assert missed([row], passed) == ([NAME] if told else [])
+    assert missed([row], passed) == ([NAME] if reported else [])
 
 
 def test_a_file_that_was_pruned_while_it_was_read_is_not_decoded_again() -> None:
@@ -51,7 +51,7 @@ def test_a_file_that_was_pruned_while_it_was_read_is_not_decoded_again() -> None
     decoding.again(7)
 
 
-def test_a_hole_from_before_the_copy_was_done_is_told_once_it_is() -> None:
+def test_a_hole_from_before_the_copy_was_done_is_reported_once_it_is() -> None:
     """Guards the time between a copy's view and its end, when nobody knows yet what the copy
     holds."""
     faults: list[tuple[TableId, str]] = []

@@ -15,14 +15,14 @@ class Writer:
     """Remembers what it was told; waits while held."""
 
     def __init__(self) -> None:
-        self.told: list[int] = []
+        self.reported: list[int] = []
         self.go_on = threading.Event()
         self.go_on.set()
         self.fault: ReplicationError | None = None
 
     def publish_watermark(self, replicator: str, mark: Watermark) -> None:
         self.go_on.wait(10)
-        self.told.append(mark.sequence)
+        self.reported.append(mark.sequence)
         if self.fault:
             raise self.fault
 
@@ -45,9 +45,9 @@ def test_rows_are_written_at_most_every_so_often_and_one_at_a_time() -> None:
     publisher.offer(mark(3))
     now[0] = 25.0
     publisher.offer(mark(4))
-    until(lambda: writer.told == [1, 3], "the next one is told", 10)
+    until(lambda: writer.reported == [1, 3], "the next one is reported", 10)
     publisher.close()
-    assert writer.told == [1, 3]
+    assert writer.reported == [1, 3]
 
 
 def test_a_fault_of_the_target_stops_nothing_and_zero_seconds_mean_never() -> None:
@@ -59,9 +59,9 @@ def test_a_fault_of_the_target_stops_nothing_and_zero_seconds_mean_never() -> No
     until(lambda: publisher._job is not None and publisher._job.done(), "written", 10)
     now[0] = 2.0
     publisher.offer(mark(2))
-    until(lambda: writer.told == [1, 2], "it is tried again", 10)
+    until(lambda: writer.reported == [1, 2], "it is tried again", 10)
     publisher.close()
     never = Publisher(writer, "r", 0.0)  # type: ignore[arg-type]
     never.offer(mark(3))
     never.close()
-    assert writer.told == [1, 2]
+    assert writer.reported == [1, 2]

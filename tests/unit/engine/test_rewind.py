@@ -17,7 +17,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, KeptVersion, TargetTable, Token
 from runners.engine.apply.merge import next_batch
 from runners.engine.apply.recovery import adopt_all
-from runners.engine.apply.rewind import Rewinder, sequence_at, told
+from runners.engine.apply.rewind import Rewinder, reported, sequence_at
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.plan import fold_to_file
 from runners.engine.store.protocol import (
@@ -127,15 +127,15 @@ def test_a_long_rewind_is_no_standstill_and_can_be_stopped_between_its_parts(
     anew. What is stopped is published by nobody, and asked for still."""
     monkeypatch.setattr("runners.engine.apply.rewind.next_batch", partial(next_batch, limit=10))
     monkeypatch.setattr("runners.engine.apply.rewind.fold_batch", lambda _, plan: (_Empty(), None))
-    told_of: list[TableId] = []
+    reported_of: list[TableId] = []
     target = Target(last_sequence(2), last_sequence(6))
     rewinder = Rewinder(
         None, target, store, ChangeLog(str(tmp_path), "r1", "a"), "r1",  # type: ignore[arg-type]
-        on_progress=told_of.append, should_stop=lambda: len(told_of) > parts,
+        on_progress=reported_of.append, should_stop=lambda: len(reported_of) > parts,
     )  # fmt: skip
     rewinder.rewind(store.table(TABLE))
     assert [act for act, *_ in target.done] == ["begin", *["merge"] * parts]
-    assert len(told_of) == parts + 1
+    assert len(reported_of) == parts + 1
     assert store.table(TABLE).rewind_to == 3.5
     assert store.table(TABLE).state is TableState.REPLICATING
 
@@ -179,7 +179,7 @@ def test_what_can_not_be_reached_is_refused_and_the_table_goes_on(
     assert (row.error_code, row.generation, row.rewind_to) == (code, 1, None)
     assert row.state is TableState.REPLICATING
     if code == "target:rewind-too-early" and kept:
-        assert row.error_facts["earliest"] == told(99.0)
+        assert row.error_facts["earliest"] == reported(99.0)
 
 
 def test_a_fault_of_the_copy_leaves_the_live_table_as_it_is(

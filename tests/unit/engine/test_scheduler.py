@@ -159,7 +159,7 @@ def test_a_table_whose_files_can_not_be_tidied_up_goes_on(fault: Exception) -> N
 
 
 def test_a_table_that_is_not_as_it_was_left_fails_by_its_upkeep_too() -> None:
-    """Guards `maintenance.ends_more`: what stands in the way of merges is told as soon as it is
+    """Guards `maintenance.ends_more`: what stands in the way of merges is reported as soon as it is
     seen."""
     jobs = Jobs()
     jobs.target.fault = ReplicationError("target:table-replaced", table=TABLE)

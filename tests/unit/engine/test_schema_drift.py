@@ -72,7 +72,7 @@ class Place:
 
     @property
     def events(self) -> list[str]:
-        return [kind for _, kind, _ in self.store.told]
+        return [kind for _, kind, _ in self.store.reported]
 
     def follow(self, *columns: Column, is_look: bool = False, **changes: Any) -> str:
         """What became of a new schema: `resync`, an error's code, or nothing."""
@@ -182,7 +182,7 @@ def test_ignore_keeps_the_schema_and_empties_what_is_gone() -> None:
     place = Place("ignore")
     assert place.follow(ID, N) == ""
     assert place.writer.done == [("fill", "note", None)] and place.events == ["schema_kept"]
-    assert place.follow(ID, N) == "" and place.events == ["schema_kept"], "told once"
+    assert place.follow(ID, N) == "" and place.events == ["schema_kept"], "reported once"
     key_renamed = (replace(ID, name="no"), NOTE, N)
     assert Place("ignore").follow(*key_renamed, key=("no",)) == "source:schema-changed"
 
@@ -199,7 +199,7 @@ def test_ignore_follows_no_column_that_the_copy_has_not() -> None:
     assert fresh.columns == found.columns and fresh.former == ()
 
 
-def test_a_column_that_is_left_out_is_told_once_also_over_a_restart() -> None:
+def test_a_column_that_is_left_out_is_reported_once_also_over_a_restart() -> None:
     """Left out silently, nobody would know that the copy lacks it."""
     place = Place("ignore")
     for _ in range(2):
@@ -245,7 +245,7 @@ def drift(place: Place, look: Look) -> Any:
     drifts = SchemaDrifts(place.evolver, at_once)
     drifts.see(replace(look, known={TABLE: place.row}))
     found = drifts.of(place.row)
-    assert drifts.of(place.row) is None, "told once"
+    assert drifts.of(place.row) is None, "reported once"
     return found
 
 
@@ -290,7 +290,7 @@ def test_parts_with_other_files_are_read_again_unless_the_log_tells_that_all_row
     assert drift(place, emptied) is None
 
 
-def test_a_new_name_is_noted_and_told_once_and_the_log_does_not_take_it_back() -> None:
+def test_a_new_name_is_noted_and_reported_once_and_the_log_does_not_take_it_back() -> None:
     """Schemas of the log say no name: were theirs stored, the table would be taken for renamed at
     every look."""
     place, now = Place("evolve"), TableId("shop", "z")
@@ -427,7 +427,7 @@ def stepping(policy: str, mode: Mode = Mode.MIRROR) -> Place:
     return place
 
 
-def told(place: Place, *names: str, steps: list[tuple[str, str, str]], upto: int = 110) -> str:
+def reported(place: Place, *names: str, steps: list[tuple[str, str, str]], upto: int = 110) -> str:
     """What became of rows with these columns after these steps."""
     found = tuple(SchemaStep(upto, StepKind(kind), old, new) for kind, old, new in steps)
     columns = tuple(Column(n, String(), "text", missing="x") for n in names)
@@ -457,7 +457,7 @@ def test_steps_go_by_the_policy(policy: str, kind: str, became: str) -> None:
     may change values."""
     place = stepping(policy)
     swap = [(kind, "a", "b"), (kind, "b", "a")]
-    assert told(place, "id", "b", "a", steps=swap) == became
+    assert reported(place, "id", "b", "a", steps=swap) == became
     assert bool(place.writer.done) is (became == "")
 
 
@@ -465,13 +465,13 @@ def test_a_step_is_followed_once() -> None:
     """Guards `upto`: the next file still has the steps in it."""
     place = stepping("evolve")
     steps = [("renamed", "a", "z"), ("added", "", "c")]
-    assert told(place, "id", "z", "b", "c", steps=steps) == ""
+    assert reported(place, "id", "z", "b", "c", steps=steps) == ""
     assert [kind for kind, *_ in place.writer.done] == ["evolve", "fill"]
     found = place.row.schema
     assert found is not None
     assert [(c.name, c.ordinal) for c in found.columns] == [("id", 1), ("z", 2), ("b", 3), ("c", 4)]
     assert (found.upto, found.steps) == (110, ())
-    assert told(place, "id", "z", "b", "c", steps=steps) == ""
+    assert reported(place, "id", "z", "b", "c", steps=steps) == ""
     assert len(place.writer.done) == 2
 
 
@@ -526,7 +526,7 @@ def test_the_copy_s_schema_goes_along_where_the_log_has_no_numbers() -> None:
     assert followed(new, TableSelection(TABLE), None, SchemaPolicy.EVOLVE, STATEMENTS).known is None
 
 
-def test_a_table_that_is_missing_is_told_so_only_once_the_log_had_its_say() -> None:
+def test_a_table_that_is_missing_is_reported_only_once_the_log_had_its_say() -> None:
     """Guards the order: where decoding is behind, the log's own statement, with the new name, is
     still to come. A look that says the same again does not begin the wait anew, or a busy log would
     never be waited for to the end."""
@@ -547,7 +547,7 @@ def test_a_table_that_is_missing_is_told_so_only_once_the_log_had_its_say() -> N
     assert found is not None
     assert found.error is not None
     assert (found.error.code, found.is_gone) == ("source:table-missing", True)
-    assert drifts.of(place.row) is None, "told once"
+    assert drifts.of(place.row) is None, "reported once"
     look(70)
     place.evolver.fault(TABLE, "source:table-renamed", {"now": "shop.x"})
     assert drifts.of(place.row) is None

@@ -1,5 +1,5 @@
-"""Rows that are too large for the path: their values are left out and told, before anything else
-holds them."""
+"""Rows that are too large for the path: their values are left out and reported, before anything
+else holds them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rows(*values: dict[str, Any], schema: TableSchema = WIDE) -> pa.Table:
     return pa.Table.from_pylist([*filled, *values], schema=schema.arrow_schema())
 
 
-def told(found: pa.Table) -> list[str]:
+def reported(found: pa.Table) -> list[str]:
     return found.column("_fault_reason").drop_null().to_pylist()
 
 
@@ -56,14 +56,14 @@ def told(found: pa.Table) -> list[str]:
         ("numbers", list(range(126))),
     ],
 )
-def test_a_value_that_is_too_large_is_left_out_and_told(name: str, value: Any) -> None:
+def test_a_value_that_is_too_large_is_left_out_and_reported(name: str, value: Any) -> None:
     found = sizes.of_limit(rows({"id": 7, name: value}, {"id": 8, "text": "z"}), WIDE, LIMIT)
     assert found.num_rows == 22
     assert [r["id"] for r in found.to_pylist() if r["_faulty"]] == [7]
     assert found.filter(found.column("_faulty").is_valid()).column(name)[0].as_py() is None
     assert found.column("text")[21].as_py() == "z"
     size = 1002 if name == "text" else 1008 if name == "numbers" else 1001
-    assert told(found) == [
+    assert reported(found) == [
         f"{name}: its row has {size:,} bytes, and rows of at most 1,000 are copied"
     ]
 
@@ -119,13 +119,13 @@ def test_marks_that_are_there_stay() -> None:
         marked = marked.append_column(field, pa.array(values, field.type))
     found = sizes.of_limit(marked, WIDE, LIMIT)
     assert found.column("_faulty").to_pylist()[20:] == [b"\6", b"\2"]
-    assert told(found)[0].startswith("text: NaN; raw: its row has 1,001 bytes")
-    assert told(found)[1] == "text: NaN"
+    assert reported(found)[0].startswith("text: NaN; raw: its row has 1,001 bytes")
+    assert reported(found)[1] == "text: NaN"
 
 
 def test_a_fault_of_size_has_a_code_of_its_own() -> None:
     found = sizes.of_limit(rows({"id": 7, "raw": b"x" * 1001}), WIDE, LIMIT)
-    code, facts = errors.unsupported(told(found)[0])
+    code, facts = errors.unsupported(reported(found)[0])
     assert (code, facts["column"]) == (sizes.CODE, "raw")
     assert errors.unsupported("at: infinity has no place")[0] == "source:value-unsupported"
 

@@ -64,9 +64,11 @@ class Spark:
 
 
 @pytest.mark.parametrize("is_killed", [True, False])
-def test_a_killed_jvm_is_told_as_that(monkeypatch: pytest.MonkeyPatch, *, is_killed: bool) -> None:
-    """Guards `opened_for` and `jvm_ended`: whatever py4j raised was told as unknown, or as a target
-    that is not reachable."""
+def test_a_killed_jvm_is_reported_as_that(
+    monkeypatch: pytest.MonkeyPatch, *, is_killed: bool
+) -> None:
+    """Guards `opened_for` and `jvm_ended`: whatever py4j raised was reported as unknown, or as a
+    target that is not reachable."""
     spark = Spark()
     monkeypatch.setattr(opening, "open_session", lambda *_: spark)
     monkeypatch.setattr(opening, "_begin", lambda _: None)

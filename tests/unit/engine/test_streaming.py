@@ -84,18 +84,18 @@ def test_a_log_that_goes_on_no_longer_fails_the_tables_at_once(is_at_reconnect: 
 def test_a_table_that_somebody_took_out_does_not_come_back_silently() -> None:
     """Guards rule 21: the view of another table publishes every chosen one again, and afterwards no
     look into the catalog would find that this one was away. A table that was made again under its
-    name is told as that, not as this."""
+    name is reported as that, not as this."""
     there, copied, asked, again = (TableId("s", n) for n in ("there", "copied", "asked", "again"))
     store = MemoryStore([there, copied, asked, again, TableId("s", "new")])
     for table in (there, copied, asked, again):
         schema = TableSchema(table, (), native_id=7 if table is again else 0)
         store.table_event(table, "table_snapshot_done", is_snapshot_done=True, schema=schema)
     store.table_progress(asked, is_resync_asked=True)
-    told: list[Any] = []
+    reported: list[Any] = []
     streaming: Any = Streaming.__new__(Streaming)
-    streaming._store, streaming._on_fault = store, lambda *fault: told.append(fault)
+    streaming._store, streaming._on_fault = store, lambda *fault: reported.append(fault)
     streaming._tell_missed([TableSchema(t.id, ()) for t in store.tables() if t.id != there])
-    assert told == [(copied, "source:table-unpublished", {})]
+    assert reported == [(copied, "source:table-unpublished", {})]
 
 
 def test_a_table_that_the_catalog_lacks_already_stays_in_the_stream_until_the_log_tells_its_end() -> (  # noqa: E501

@@ -10,8 +10,8 @@ from runners.engine.tasks.warm import _warm_module
 
 def test_a_module_of_another_package_may_be_missing(capsys: pytest.CaptureFixture[str]) -> None:
     _warm_module("acme_clock.decode")
-    told = capsys.readouterr().err
-    assert told.startswith("acme_clock.decode is not compiled beforehand: ModuleNotFoundError")
+    reported = capsys.readouterr().err
+    assert reported.startswith("acme_clock.decode is not compiled beforehand: ModuleNotFoundError")
 
 
 def test_a_module_of_ours_may_not() -> None:

@@ -112,15 +112,17 @@ def body(*messages: bytes) -> bytes:
 
 
 def head(
-    *tables: FakeTable, told: tuple[FakeTable, ...] | None = None, transaction: bytes | None = None
+    *tables: FakeTable,
+    reported: tuple[FakeTable, ...] | None = None,
+    transaction: bytes | None = None,
 ) -> dict:
-    """A segment's head: `tables` are selected, `told` (else the same) are the relations in
+    """A segment's head: `tables` are selected, `reported` (else the same) are the relations in
     force."""
-    told = tables if told is None else told
+    reported = tables if reported is None else reported
     return {
         "tables": [t.schema.to_json() for t in tables],
         "context": {
-            "relations": {str(t.oid): base64.b64encode(t.relation()).decode() for t in told},
+            "relations": {str(t.oid): base64.b64encode(t.relation()).decode() for t in reported},
             "transaction": base64.b64encode(transaction).decode() if transaction else None,
             "binary": True,
         },

@@ -32,7 +32,7 @@ STRICT = 1 << 21
 T = TableId("shop", "t")
 
 
-def told(text: str, mode: int = STRICT) -> list[tuple[str, ...]]:
+def reported(text: str, mode: int = STRICT) -> list[tuple[str, ...]]:
     """The steps, short."""
     found = statement("shop", text, mode)
     assert not found.unlogged, found.unlogged
@@ -77,9 +77,9 @@ def told(text: str, mode: int = STRICT) -> list[tuple[str, ...]]:
 def test_what_becomes_of_columns_is_read(text: str, steps: list[tuple[str, ...]]) -> None:
     """Guards every clause: one that is missed leaves its column without its name, its values, or
     without doubt."""
-    assert told(f"ALTER TABLE t {text}") == steps
-    assert told(f"alter table `shop`.`t` {text}") == steps
-    assert told(f"/* gh */ ALTER ONLINE TABLE IF EXISTS t NOWAIT {text} -- end") == steps
+    assert reported(f"ALTER TABLE t {text}") == steps
+    assert reported(f"alter table `shop`.`t` {text}") == steps
+    assert reported(f"/* gh */ ALTER ONLINE TABLE IF EXISTS t NOWAIT {text} -- end") == steps
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,16 @@ def test_the_session_s_setting_counts() -> None:
     assert not statement("shop", "ALTER TABLE t MODIFY a int NOT NULL", STRICT).unlogged
     for words in ("IGNORE", "ONLINE IGNORE", "IGNORE ONLINE"):
         assert statement("shop", f"ALTER {words} TABLE t ADD UNIQUE (a)", STRICT).unlogged, words
-    assert told('ALTER TABLE "t" DROP "a"', STRICT | ANSI_QUOTES) == [("dro", "a")]
+    assert reported('ALTER TABLE "t" DROP "a"', STRICT | ANSI_QUOTES) == [("dro", "a")]
     assert statement("shop", 'TRUNCATE "t"', ANSI_QUOTES).tables == (T,)
     pads = STRICT | 1 << 31
     assert statement("shop", "ALTER TABLE t MODIFY a varchar(9)", pads).unlogged
     assert not statement("shop", "ALTER TABLE t ADD a varchar(9)", pads).unlogged
     quoted = "ALTER TABLE t COMMENT 'a\\', DROP a"
-    assert told(quoted, STRICT | NO_BACKSLASH_ESCAPES) == [("dro", "a")]
-    assert told("ALTER TABLE t MODIFY a int AUTO_INCREMENT", 1 << 19) == [("mod", "a", "a", "int")]
+    assert reported(quoted, STRICT | NO_BACKSLASH_ESCAPES) == [("dro", "a")]
+    assert reported("ALTER TABLE t MODIFY a int AUTO_INCREMENT", 1 << 19) == [
+        ("mod", "a", "a", "int")
+    ]
 
 
 def test_the_mode_is_read_from_the_event() -> None:
@@ -275,7 +277,7 @@ def test_a_conversion_keeps_values_where_that_is_certain(
         ((String(), "time"), "s10:00:00", ValueError),
     ],
 )  # fmt: skip
-def test_what_old_rows_have_is_known_or_not_told(
+def test_what_old_rows_have_is_known_or_not_reported(
     kind: tuple[object, str], said: str, value: object
 ) -> None:
     """Guards old rows against a default that the server stores in another form."""
@@ -286,7 +288,7 @@ def test_what_old_rows_have_is_known_or_not_told(
         assert missing_of(column("x", kind), said) == value
 
 
-def test_a_default_that_is_cut_to_its_digits_is_not_told() -> None:
+def test_a_default_that_is_cut_to_its_digits_is_not_reported() -> None:
     """Guards FLOAT(7,2), in which 1.239 is 1.24."""
     with pytest.raises(ValueError, match=r"n1\.239"):
         missing_of(column("float(7,2)", (Float(32), "float")), "n1.239")
@@ -407,7 +409,7 @@ def test_a_column_may_be_called_like_what_else_an_alter_drops(text: str, steps: 
     ],
 )
 def test_labels_are_values(old: str, new: str, keeps: bool) -> None:
-    """Guards `conversions._told`: rows of a SET are told by its labels, and no row is logged where
-    these are others."""
+    """Guards `conversions._reported`: rows of a SET are known by its labels, and no row is logged
+    where these are others."""
     one, other = (Column("s", String(), native, wire="set") for native in (old, new))
     assert keeps_values(one, other, new) is keeps

@@ -53,7 +53,7 @@ def test_a_text_is_what_the_servers_show(charset: str, raw: bytes, text: str) ->
         ("utf8mb4", b"\xed\xa0\x80"),
     ],
 )  # fmt: skip
-def test_bytes_that_are_no_characters_are_told(charset: str, raw: bytes) -> None:
+def test_bytes_that_are_no_characters_are_reported(charset: str, raw: bytes) -> None:
     """Guards against a text that would be shorter, or another one, without a word."""
     column = Column("v", String(), "text", wire=f"text:{charset}")
     with pytest.raises(NotText, match=NOT_TEXT):
@@ -80,6 +80,6 @@ def test_texts_of_a_set_of_several_bytes_come_back(charset: str) -> None:
 
 
 def test_a_set_without_a_table_is_not_known() -> None:
-    """Guards against a guess: text in such a set is told before anything is copied."""
+    """Guards against a guess: text in such a set is reported before anything is copied."""
     assert not any(map(is_known, ("eucjpms", "tis620", "binary", "")))
     assert all(map(is_known, [*UTF8, *CODECS]))

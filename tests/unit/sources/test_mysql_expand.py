@@ -94,7 +94,7 @@ DATA, SIZE = compressed([WHOLE] * 3)
         payload(*compressed([WHOLE]))[:-3],
     ],
 )
-def test_a_damaged_payload_is_told_at_its_place(damaged: bytes) -> None:
+def test_a_damaged_payload_is_reported_at_its_place(damaged: bytes) -> None:
     """Guards against rows of the part that could be read: a transaction comes whole or its place is
     told."""
     before = event(33, b"gtid")

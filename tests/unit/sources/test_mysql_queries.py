@@ -153,7 +153,7 @@ def test_rows_written_as_a_statement_name_their_tables() -> None:
     ],
 )  # fmt: skip
 def test_errors_of_the_server_have_codes(number: int, text: str, code: str) -> None:
-    """Guards the table `RULES` of `mysql.errors`: a position that is lost, told as a cut
+    """Guards the table `RULES` of `mysql.errors`: a position that is lost, reported as a cut
     connection, would be tried again for ever."""
     import pymysql
 

@@ -169,7 +169,7 @@ def test_a_row_of_several_packets_is_joined() -> None:
     assert found.column("5").to_pylist()[3] is None
 
 
-def test_days_that_the_calendar_does_not_have_are_told() -> None:
+def test_days_that_the_calendar_does_not_have_are_reported() -> None:
     """Guards what a policy for zero dates goes by: they are NULL, beside NULLs that are none, and a
     day that is merely wrong is told from one that is zero."""
     odd = b"\x04" + struct.pack("<HBB", 2023, 2, 29)

@@ -49,16 +49,16 @@ def decoded(blocks: Sequence[LogBlock], head: TableSchema) -> list[DecodedTable 
 def followed(copy: TableSchema, now: TableSchema, *statements: str) -> list[str]:
     """What a copy is told to do, in order, by statements alone; the catalog has the last schema all
     the while."""
-    told = []
+    reported = []
     copy = with_numbers(copy)
     for part in decoded(blocks_of(*statements), replace(now, known=copy)):
         assert isinstance(part, DecodedTable), part
         assert part.changes.num_rows == 0
         _, new, changes = changes_by_steps(copy, part.schema, keeps_values)
-        told += [c.text for c in changes]
+        reported += [c.text for c in changes]
         copy = replace(new.bare, upto=part.schema.upto)
     assert {c.name for c in copy.columns} == {c.name for c in now.supported}
-    return told
+    return reported
 
 
 AK = schema(id=INT, a=TEXT, k=INT)
@@ -69,7 +69,7 @@ SWAPPED = ["column k renamed to k2", "column k2 renamed to k"]
 
 
 @pytest.mark.parametrize(
-    ("copy", "now", "statements", "told"),
+    ("copy", "now", "statements", "reported"),
     [
         (AK, AK, ["ALTER TABLE t DROP COLUMN a, ADD COLUMN a varchar(50) DEFAULT 'z' AFTER id"],
         ["column a dropped and made again"]),
@@ -91,12 +91,12 @@ SWAPPED = ["column k renamed to k2", "column k2 renamed to k"]
         ),
     ],
 )  # fmt: skip
-def test_a_change_that_ends_with_the_same_names_is_told_by_the_statement(
-    copy: TableSchema, now: TableSchema, statements: list[str], told: list[str]
+def test_a_change_that_ends_with_the_same_names_is_reported_by_the_statement(
+    copy: TableSchema, now: TableSchema, statements: list[str], reported: list[str]
 ) -> None:
     """Guards tables that nobody writes after the statement: the catalog shows the same names and
     types as before, so that nothing else would ever tell of it."""
-    assert sorted(followed(copy, now, *statements)) == sorted(told)
+    assert sorted(followed(copy, now, *statements)) == sorted(reported)
 
 
 def test_what_is_no_change_of_columns_tells_no_schema() -> None:

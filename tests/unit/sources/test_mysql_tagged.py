@@ -1,4 +1,4 @@
-"""GTID events with a tag, made by hand: what is read of them, and that damage is told."""
+"""GTID events with a tag, made by hand: what is read of them, and that damage is reported."""
 
 from __future__ import annotations
 

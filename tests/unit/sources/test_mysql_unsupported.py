@@ -29,7 +29,7 @@ GOOD, BAD = b"gr\xc3\xbc\xc3\x9fe", b"\xff\xfe"
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([GOOD, BAD, None]), min_size=1, max_size=40))
 def test_texts_that_are_none_are_found_and_the_others_stay(values: list[bytes | None]) -> None:
-    """Guards the halving: each such value is told once, and no other is lost."""
+    """Guards the halving: each such value is reported once, and no other is lost."""
     found, faults = fitting(pa.array(values, pa.binary()), TEXT, finish)
     assert found.to_pylist() == ["grüße" if v == GOOD else None for v in values]
     assert sorted(faults) == [(i, NOT_TEXT) for i, v in enumerate(values) if v == BAD]
@@ -72,11 +72,11 @@ PLACES: list[Place] = [(ID, 0), (TEXT, 1), (DAY, 2)]
 def test_a_row_is_marked_for_each_of_its_columns_and_a_null_is_no_unsupported_value() -> None:
     """Guards the telling of a day that does not exist from a NULL, that moments asked for as text
     do not stay in the rows, and that before images lose only what does not fit."""
-    images, told = read_with_unsupported(Read(), PLACES, PLACES, ["id"])
+    images, reported = read_with_unsupported(Read(), PLACES, PLACES, ["id"])
     assert [a.to_pylist() for a in images.after[:2]] == [[1, 2, 3], [None, "grüße", None]]
     assert len(images.after) == len(PLACES)
     assert images.after[2].null_count == 2
-    assert told.marks.to_pylist() == [b"\x02", b"\x04", None]
+    assert reported.marks.to_pylist() == [b"\x02", b"\x04", None]
     assert images.before is not None
     assert images.before.field(0).to_pylist() == [1, 2, 3]
     assert images.before.field(1).to_pylist() == [None, "grüße", None]
@@ -119,7 +119,7 @@ def rows_with_days(*days: tuple[int, int, int] | None) -> pa.Table:
 
 def test_only_days_without_month_or_day_become_null_in_silence() -> None:
     """Guards what the choice `null` promises: the like of 2021-02-31, and days of the year 0, which
-    no target holds, are told."""
+    no target holds, are reported."""
     zero = [(0, 0, 0), (2024, 0, 7), (2024, 5, 0), (0, 0, 1)]
     rows = rows_with_days(*zero, (2024, 2, 29), None)
     assert "_faulty" not in rows.column_names

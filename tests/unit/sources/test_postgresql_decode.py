@@ -163,7 +163,7 @@ def test_an_unsent_key_is_filled_from_the_old_key():
 
 def test_row_numbers_count_the_rows_of_all_relations():
     """Guards CORRECTNESS 3: numbers that depend on the selection would change when a segment is
-    decoded again; what is passed over is told with its last position."""
+    decoded again; what is passed over is reported with its last position."""
     segment = body(
         begin(),
         ITEMS.insert(int4(1), b"a", int8(1)),
@@ -173,18 +173,18 @@ def test_row_numbers_count_the_rows_of_all_relations():
         ITEMS.insert(int4(2), b"b", int8(2)),
         commit(),
     )
-    told = (ITEMS, NOTES, LOGGED)
-    items, notes, passed = decode(head(ITEMS, NOTES, told=told), segment, 2)
+    reported = (ITEMS, NOTES, LOGGED)
+    items, notes, passed = decode(head(ITEMS, NOTES, reported=reported), segment, 2)
     assert passed == PassedOver(LOGGED.oid, 2, 100)
     base = first_sequence(2)
     assert [s - base for s in items.changes["_sequence"].to_pylist()] == [0, 5, 6]
     assert [s - base for s in notes.changes["_sequence"].to_pylist()] == [1, 3]
-    alone, *passed = decode(head(NOTES, told=told), segment, 2)
+    alone, *passed = decode(head(NOTES, reported=reported), segment, 2)
     assert alone.changes.equals(notes.changes)
     assert passed == [PassedOver(ITEMS.oid, 3, 100), PassedOver(LOGGED.oid, 2, 100)]
 
 
-def test_rows_that_are_passed_over_are_told_with_their_last_position():
+def test_rows_that_are_passed_over_are_reported_with_their_last_position():
     """Guards the look for holes: a row of a table that the segment does not name leaves none in any
     file."""
     segment = body(
@@ -192,10 +192,10 @@ def test_rows_that_are_passed_over_are_told_with_their_last_position():
         begin(300), LOGGED.insert(int4(2), b"b", int8(1)), commit(300),
         begin(400), NOTES.insert(int4(1), b"n"), commit(400),
     )  # fmt: skip
-    told = (ITEMS, NOTES, LOGGED)
-    found = list(decode(head(ITEMS, told=told), segment, 2))
+    reported = (ITEMS, NOTES, LOGGED)
+    found = list(decode(head(ITEMS, reported=reported), segment, 2))
     assert found == [PassedOver(NOTES.oid, 1, 400), PassedOver(LOGGED.oid, 2, 300)]
-    assert list(decode(head(ITEMS, told=told), body(begin(), commit()), 2)) == []
+    assert list(decode(head(ITEMS, reported=reported), body(begin(), commit()), 2)) == []
 
 
 def test_a_new_relation_gives_a_table_of_another_version():
@@ -226,7 +226,7 @@ def test_a_column_whose_type_changed_is_decoded_by_its_new_type():
     an integer's four."""
     wider = replace(ITEMS, columns=(Sent("id", INT8, is_key=True), *ITEMS.columns[1:]))
     segment = body(begin(), wider.insert(int8(2**40), b"a", int8(1)), commit())
-    table = only(decode(head(ITEMS, told=(wider,)), segment, 1))
+    table = only(decode(head(ITEMS, reported=(wider,)), segment, 1))
     assert images(table) == [(2**40, "a", 1)]
     assert table.changes.schema.field("id").type == pa.int64()
 
@@ -347,7 +347,7 @@ NAN = struct.pack(">HhHH", 0, 0, 0xC000, 0)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 3000])
-def test_of_many_rows_those_that_do_not_fit_are_told_with_every_column_that_does_not(rows):
+def test_of_many_rows_those_that_do_not_fit_are_reported_with_every_column_that_does_not(rows):
     """Guards rule 30: one value that does not fit must cost neither its neighbours nor the row's
     other values."""
     days = [2**31 - 1 if i % 3 == 0 else i for i in range(rows)]
@@ -394,7 +394,7 @@ def test_a_row_that_does_not_fit_keeps_its_unsent_columns_and_its_old_key():
 
 
 @pytest.mark.parametrize(
-    ("told", "code"),
+    ("reported", "code"),
     [
         (replace(ITEMS, oid=70), "source:table-replaced"),
         (replace(ITEMS, columns=ITEMS.columns[1:]), "source:key-changed"),
@@ -402,11 +402,13 @@ def test_a_row_that_does_not_fit_keeps_its_unsent_columns_and_its_old_key():
         "source:key-changed"),
     ],
 )  # fmt: skip
-def test_a_table_of_another_identity_is_not_decoded(told, code):
+def test_a_table_of_another_identity_is_not_decoded(reported, code):
     """Guards `relations._fault` (CORRECTNESS 10 and 21): rows of a table made anew under the same
     name, or under another key, would be merged into the old copy."""
-    values = [int4(1), b"a", int8(1)][-len(told.columns) :]
-    (poison,) = decode(head(ITEMS, told=(told,)), body(begin(), told.insert(*values)), 1)
+    values = [int4(1), b"a", int8(1)][-len(reported.columns) :]
+    (poison,) = decode(
+        head(ITEMS, reported=(reported,)), body(begin(), reported.insert(*values)), 1
+    )
     assert (poison.code, poison.table) == (code, ITEMS.schema.id)
 
 

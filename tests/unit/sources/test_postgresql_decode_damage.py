@@ -65,7 +65,7 @@ MESSAGES = (
     commit(),
 )
 SEGMENT = body(*MESSAGES)
-HEAD = head(MIXED, told=())
+HEAD = head(MIXED, reported=())
 
 
 def check(data: bytes) -> list[DecodedTable | Poison]:

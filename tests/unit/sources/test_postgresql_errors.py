@@ -67,7 +67,7 @@ PARAMS = parse(
     ],
 )  # fmt: skip
 def test_a_driver_error_has_its_code(error, code):
-    """Guards the table `RULES` of `postgresql.errors` and its order: a lost slot told as a cut
+    """Guards the table `RULES` of `postgresql.errors` and its order: a lost slot reported as a cut
     connection would be tried again for ever."""
     found = translate(error, PARAMS)
     assert isinstance(found, ReplicationError)

@@ -1,4 +1,4 @@
-"""The rate by which the headroom of a slot is told does not follow each burst."""
+"""The rate by which the headroom of a slot is reported does not follow each burst."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_each_value_of_each_type_is_the_same_when_it_is_read_again(kind: Logical
         (array.slice(0, 1), [None]),
     ):
         texts = jsonlines.value(some, kind).to_pylist()
-        found = [None if t is None else replayed.value(_strict(t), _told(kind)) for t in texts]
+        found = [None if t is None else replayed.value(_strict(t), _reported(kind)) for t in texts]
         assert repr(found) == repr(wanted)
     assert len(jsonlines.value(array.slice(0, 0), kind)) == 0
 
@@ -96,7 +96,7 @@ def _strict(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-def _told(kind: LogicalType) -> dict[str, Any]:
+def _reported(kind: LogicalType) -> dict[str, Any]:
     return json.loads(json.dumps(type_to_json(kind)))  # type: ignore[no-any-return]
 
 
@@ -108,16 +108,16 @@ def test_any_bytes_are_read_again() -> None:
             dice.randbytes(dice.randrange(9)) if dice.random() < 0.8 else None for _ in range(9)
         ]
         texts = jsonlines.value(pa.array(values, pa.binary()), Bytes()).to_pylist()
-        assert [t and replayed.value(json.loads(t), _told(Bytes())) for t in texts] == values
+        assert [t and replayed.value(json.loads(t), _reported(Bytes())) for t in texts] == values
 
 
 def test_every_type_has_a_place_in_both_formats() -> None:
     """Guards `fit`: it names both formats, and nothing is lossy."""
     for kind in VALUES:
-        told = fit(kind)
-        assert told.kind in {FitKind.EXACT, FitKind.WIDENED}
-        assert " / JSON" in told.native
-        assert bool(told.reason) is (told.kind is FitKind.WIDENED)
+        reported = fit(kind)
+        assert reported.kind in {FitKind.EXACT, FitKind.WIDENED}
+        assert " / JSON" in reported.native
+        assert bool(reported.reason) is (reported.kind is FitKind.WIDENED)
     for odd in (Unsupported("point"), Array(Unsupported("point")), Int(8)):
         assert fit(odd).kind is FitKind.UNSUPPORTED
 
@@ -215,7 +215,7 @@ def test_whole_old_rows_fill_what_was_not_sent_and_are_kept_where_wanted() -> No
     assert bare.rows.column("old_key") == kept.rows.column("old_key")
 
 
-def test_a_changed_key_is_told_without_whole_old_rows() -> None:
+def test_a_changed_key_is_reported_without_whole_old_rows() -> None:
     """Guards CORRECTNESS 8 where only the old key is sent."""
     schema = _schema(full=False, columns=1)
     rows = [

@@ -232,8 +232,8 @@ def test_buckets_of_any_length_have_names_of_their_own(
     changes = [Change(11 + i, Op.INSERT, i, "x", at=i * seconds / 2) for i in range(10)]
     sink.deliver(TABLE, batch(changes, SCHEMA, 10, 2))
     sink.resolved(TABLE, resolved(20, 100 * seconds))
-    told = replayed.manifests(generation(tmp_path))
-    assert len({m["bucket"] for m in told}) == len(told) >= 5
+    reported = replayed.manifests(generation(tmp_path))
+    assert len({m["bucket"] for m in reported}) == len(reported) >= 5
     assert list(map(seen, replayed.records(generation(tmp_path)))) == as_seen(changes)
 
 
@@ -249,17 +249,17 @@ def test_a_bucket_that_another_run_closed_is_not_closed_again(tmp_path: Path) ->
     assert caught.value.code == "target:table-replaced"
 
 
-def test_time_that_passed_is_told_though_nothing_changed(tmp_path: Path) -> None:
+def test_time_that_passed_is_reported_though_nothing_changed(tmp_path: Path) -> None:
     """Guards `_resolved.json`: an empty bucket has no manifest, and a mark within a bucket writes
     nothing."""
     sink = sink_in(tmp_path)
     sink.begin(TABLE, SCHEMA)
     sink.resolved(TABLE, resolved(10, 125))
-    told = generation(tmp_path) / "_resolved.json"
+    reported = generation(tmp_path) / "_resolved.json"
     assert replayed.closed_before(generation(tmp_path)) == "2024-11-24T07:07:00.000000Z"
-    stamp = told.stat().st_mtime_ns
+    stamp = reported.stat().st_mtime_ns
     sink.resolved(TABLE, resolved(10, 170))
-    assert told.stat().st_mtime_ns == stamp
+    assert reported.stat().st_mtime_ns == stamp
     assert replayed.manifests(generation(tmp_path)) == []
 
 
@@ -335,8 +335,8 @@ def test_a_schema_is_written_once_and_its_number_is_in_names_and_rows(tmp_path: 
     assert [f["schema_version"] for f in manifest["files"]] == [1, 2, 1]
     assert manifest["schema_versions"] == [1, 2]
     assert [r["_schema"] for r in replayed.records(generation(tmp_path))] == [1, 2, 1]
-    told = json.loads((generation(tmp_path) / "_schema-0002.json").read_text())["table"]
-    assert [c["name"] for c in told["columns"]] == ["id", "note", "extra"]
+    reported = json.loads((generation(tmp_path) / "_schema-0002.json").read_text())["table"]
+    assert [c["name"] for c in reported["columns"]] == ["id", "note", "extra"]
 
 
 # --- names, settings, looks --------------------------------------------------------------------------------------  # noqa: E501

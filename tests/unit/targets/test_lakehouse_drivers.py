@@ -1,4 +1,5 @@
-"""A Python package that is missing is told by its name, never as a target that is not reachable."""
+"""A Python package that is missing is reported by its name, never as a target that is not
+reachable."""
 
 from __future__ import annotations
 

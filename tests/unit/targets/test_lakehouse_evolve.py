@@ -68,9 +68,9 @@ class Lake:
 
     def apply(self, change: evolve.Change) -> None:
         if "TBLPROPERTIES" in change.statement:
-            told = re.search(r"= '(\{.*\})'", change.statement)
-            assert told is not None
-            self.known = json.loads(told[1])
+            reported = re.search(r"= '(\{.*\})'", change.statement)
+            assert reported is not None
+            self.known = json.loads(reported[1])
         else:
             self.run(change.statement)
 
@@ -195,8 +195,8 @@ def test_a_type_that_loses_something_is_refused() -> None:
 
 
 def test_where_types_are_not_widened_a_wider_one_is_refused_before_anything_is_done() -> None:
-    """As with Delta, which has no way to do it that other readers know: told as an unknown fault it
-    was tried again for ever."""
+    """As with Delta, which has no way to do it that other readers know: reported as an unknown
+    fault it was tried again for ever."""
     old = schema(n=1)
     new = TableSchema(old.id, (Column("n", Int(64), "", ordinal=1),))
     assert evolve.plan("t", {"n": "int"}, {"n": 1}, new, drops=frozenset())
@@ -261,8 +261,10 @@ def test_values_follow_their_numbers_between_any_two_schemas(
     for change in lake.plan(old, new):
         lake.apply(change)
     known = {c.ordinal for c in old.columns}
-    told = {c.name: f"values of {c.ordinal}" if c.ordinal in known else "NULL" for c in new.columns}
-    assert lake.values() == {c.name: f"values of {c.ordinal}" for c in staying} | told
+    reported = {
+        c.name: f"values of {c.ordinal}" if c.ordinal in known else "NULL" for c in new.columns
+    }
+    assert lake.values() == {c.name: f"values of {c.ordinal}" for c in staying} | reported
     assert lake.known == {c.name: evolve.KEPT for c in staying} | Lake.of(new).known
     assert lake.plan(old, new) == []
 

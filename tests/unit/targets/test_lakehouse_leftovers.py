@@ -29,7 +29,7 @@ class Session:
     """Spark as far as it is asked here: statements are noted, and `act` does what they would."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.act: Any = lambda _: None
         self.conf = SimpleNamespace(set=lambda *_: None, get=lambda *_: None, unset=lambda *_: None)
 
@@ -37,7 +37,7 @@ class Session:
         return self
 
     def sql(self, text: str) -> Any:
-        self.told.append(text)
+        self.reported.append(text)
         self.act(text)
         return SimpleNamespace(collect=list)
 
@@ -167,8 +167,8 @@ def test_a_rewind_into_iceberg_keeps_columns_that_the_source_has_no_more(
     if is_rewind:
         writer.begin_rewind(TABLE, "99")
     writer.publish_snapshot(TABLE, SCHEMA, 5)
-    assert any("set_current_snapshot" in text for text in session.told)
-    assert is_rewind is not any("DROP COLUMN `gone`" in text for text in session.told)
+    assert any("set_current_snapshot" in text for text in session.reported)
+    assert is_rewind is not any("DROP COLUMN `gone`" in text for text in session.reported)
 
 
 @pytest.mark.parametrize("is_rewind", [True, False])
@@ -178,17 +178,17 @@ def test_a_rewind_into_delta_knows_columns_that_were_kept(
     """Forgotten, a kept column is taken for a later one of its name, whose old rows get its
     values."""
     writer = lakehouse("delta", tmp_path, session)
-    lake, told = writer.format, evolve.json.dumps(KEPT, sort_keys=True)
+    lake, reported = writer.format, evolve.json.dumps(KEPT, sort_keys=True)
     monkeypatch.setattr(lake, "live", lambda *_: LiveTable("r1", "u", Token("r1", 6, 4, "u")))
     opened = SimpleNamespace(
-        metadata=lambda: SimpleNamespace(configuration={evolve.ORDINALS: told})
+        metadata=lambda: SimpleNamespace(configuration={evolve.ORDINALS: reported})
     )
     monkeypatch.setattr(lake, "_open", lambda *_: opened)
     monkeypatch.setattr(lake, "begin_rewind", lambda *_: None)
     if is_rewind:
         writer.begin_rewind(TABLE, "99")
     writer.publish_snapshot(TABLE, SCHEMA, 5)
-    assert is_rewind is ('"gone": -1' in session.told[-1])
+    assert is_rewind is ('"gone": -1' in session.reported[-1])
 
 
 def test_a_new_copy_into_iceberg_removes_what_earlier_ones_left(
@@ -209,7 +209,7 @@ def test_a_new_copy_into_iceberg_removes_what_earlier_ones_left(
     )
     put(first, branch, tmp_path / "w/shop/orders/another")
     writer.begin_snapshot(TABLE, SCHEMA)
-    assert [t for t in session.told if t.startswith("DROP")] == [
+    assert [t for t in session.reported if t.startswith("DROP")] == [
         "DROP TABLE IF EXISTS `lakehouse`.`replicator_staging`.`4_6_shop__orders__r1__3` PURGE"
     ]
     assert not first.exists() and not branch.exists()
@@ -229,7 +229,7 @@ def test_every_staging_branch_of_a_table_that_lives_goes(
     monkeypatch.setattr(lake, "properties", lambda *_: {})
     monkeypatch.setattr(lake, "snapshots", lambda *_: branches)
     writer.begin_snapshot(TABLE, SCHEMA)
-    dropped = [t.rpartition(" ")[2] for t in session.told if "DROP BRANCH" in t]
+    dropped = [t.rpartition(" ")[2] for t in session.reported if "DROP BRANCH" in t]
     assert dropped == ["`staging_3`", "`staging_5`"]
 
 
@@ -244,7 +244,7 @@ def test_a_list_in_the_key_is_not_sorted_by(
     monkeypatch.setattr(writer.format, "properties", lambda *_: None)
     listed = replace(COLUMNS[1], type=Array(Int(64)))
     writer.begin_snapshot(TABLE, replace(SCHEMA, columns=(COLUMNS[0], listed), key=("id", "a")))
-    assert "'replicator.key' = '[\"id\"]'" in session.told[-1]
+    assert "'replicator.key' = '[\"id\"]'" in session.reported[-1]
 
 
 @pytest.mark.parametrize("act", ["begin_snapshot", "evolve"])
@@ -258,4 +258,4 @@ def test_a_column_with_a_name_of_icebergs_is_refused_by_its_name(
     with pytest.raises(ReplicationError) as caught:
         getattr(writer, act)(TABLE, *schemas)
     assert (caught.value.code, caught.value.facts["column"]) == ("target:column-reserved", "_Pos")
-    assert session.told == []
+    assert session.reported == []

@@ -30,7 +30,7 @@ def _params(folder: Path, **values: str) -> LakehouseParams:
     return LakehouseParams(**known)  # type: ignore[arg-type]
 
 
-def _told(problem: Problem | None) -> str:
+def _reported(problem: Problem | None) -> str:
     assert problem is not None
     return f"{problem.code} {problem.message.text}"
 
@@ -90,7 +90,7 @@ def test_a_catalog_that_is_no_database_is_named(tmp_path: Path, name: str) -> No
     make(tmp_path / "c.db")
     (tmp_path / "w").mkdir()
     (found,) = LakehouseChecks(_params(tmp_path)).connection()
-    assert _told(found).startswith("target:place-unusable")
+    assert _reported(found).startswith("target:place-unusable")
     assert said in found.message.text and f"`{tmp_path}/c.db`" in found.message.text
 
 
@@ -102,19 +102,19 @@ def test_an_empty_file_may_become_a_catalog(tmp_path: Path) -> None:
 def test_a_place_below_a_file_or_a_dead_link_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "gone")
-    assert "a file, or lies below one" in _told(looks.folder(f"{tmp_path}/file"))
-    assert "a file, or lies below one" in _told(looks.folder(f"{tmp_path}/file/a/b"))
-    assert "a link that leads nowhere" in _told(looks.folder(f"{tmp_path}/link"))
-    assert "a link that leads nowhere" in _told(looks.folder(f"{tmp_path}/link/a"))
-    assert "can't open it" in _told(looks.folder(f"{tmp_path}/{'x' * 300}"))
+    assert "a file, or lies below one" in _reported(looks.folder(f"{tmp_path}/file"))
+    assert "a file, or lies below one" in _reported(looks.folder(f"{tmp_path}/file/a/b"))
+    assert "a link that leads nowhere" in _reported(looks.folder(f"{tmp_path}/link"))
+    assert "a link that leads nowhere" in _reported(looks.folder(f"{tmp_path}/link/a"))
+    assert "can't open it" in _reported(looks.folder(f"{tmp_path}/{'x' * 300}"))
 
 
-def test_what_is_missing_is_told_unless_only_the_last_folder_is(tmp_path: Path) -> None:
+def test_what_is_missing_is_reported_unless_only_the_last_folder_is(tmp_path: Path) -> None:
     """Guards the note by which a misspelt path is seen; a new folder beside others is what people
     mean."""
     assert looks.folder(f"{tmp_path}/new") is None
-    told = _told(looks.folder(f"{tmp_path}/mispelt/lake"))
-    assert told.startswith("target:folder-made") and f"only `{tmp_path}` is" in told
+    reported = _reported(looks.folder(f"{tmp_path}/mispelt/lake"))
+    assert reported.startswith("target:folder-made") and f"only `{tmp_path}` is" in reported
 
 
 def test_rights_are_asked_for_without_writing(
@@ -123,9 +123,9 @@ def test_rights_are_asked_for_without_writing(
     """Guards the rights; the tests may run as a user who has all of them."""
     _catalog(tmp_path / "c.db")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert "may not write to it" in _told(looks.folder(str(tmp_path)))
-    assert f"may not make it in `{tmp_path}`" in _told(looks.folder(f"{tmp_path}/new"))
-    assert "may not write to it" in _told(looks.database(f"{tmp_path}/c.db"))
+    assert "may not write to it" in _reported(looks.folder(str(tmp_path)))
+    assert f"may not make it in `{tmp_path}`" in _reported(looks.folder(f"{tmp_path}/new"))
+    assert "may not write to it" in _reported(looks.database(f"{tmp_path}/c.db"))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_rights_are_asked_for_without_writing(
         [("folder", "/w"), ("host", "localhost")]),
     ],
 )  # fmt: skip
-def test_the_places_of_a_lakehouse_are_told(
+def test_the_places_of_a_lakehouse_are_reported(
     values: dict[str, str], found: list[tuple[str, str]]
 ) -> None:
     """Guards what is judged before anything is opened, also of addresses that an earlier version
@@ -167,7 +167,7 @@ def test_a_run_makes_the_folder_of_its_catalog(tmp_path: Path) -> None:
     assert caught.value.code == "target:place-unusable"
 
 
-def test_a_store_whose_classes_spark_may_lack_is_told(
+def test_a_store_whose_classes_spark_may_lack_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards the warning: a bucket that answered passed the test, and the run failed for want of

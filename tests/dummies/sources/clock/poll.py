@@ -59,9 +59,9 @@ class ClockPoll(Closing):
 
 
 def _rows(table: TableSchema, minutes: range) -> pa.Table:
-    told = {"_op": int(Op.INSERT), "_unchanged": None, "_before": None}
+    reported = {"_op": int(Op.INSERT), "_unchanged": None, "_before": None}
     rows = [
-        row(m) | told | {"_committed_at": row(m)["at"], "_transaction": m, "_position": m - 1}
+        row(m) | reported | {"_committed_at": row(m)["at"], "_transaction": m, "_position": m - 1}
         for m in minutes
     ]
     return pa.Table.from_pylist(rows, polled_schema(table))

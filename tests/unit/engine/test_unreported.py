@@ -1,4 +1,4 @@
-"""A table that the catalog lacks stays in the stream until it is told to be gone."""
+"""A table that the catalog lacks stays in the stream until it is reported dropped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def carried(row: TableRow, *, last: TableSchema | None = None, found: bool = Fal
     streaming._columns = ColumnKnowledge.BY_CATALOG
     streaming._chosen = (TableSelection(NAME),)
     streaming._schemas = {NAME: last} if last else {}
-    return streaming._untold([COPY] if found else [])
+    return streaming._unreported([COPY] if found else [])
 
 
 def test_a_table_that_is_away_for_a_moment_is_not_left_out_of_the_segments() -> None:
@@ -40,14 +40,14 @@ def test_a_table_that_is_away_for_a_moment_is_not_left_out_of_the_segments() -> 
     assert carried(ROW, found=True) == []
 
 
-def test_one_that_was_told_to_be_gone_is() -> None:
-    """Guards `VANISHED` in `Streaming._untold`: carried on in every head, a table that is gone
+def test_one_that_was_reported_dropped_is() -> None:
+    """Guards `VANISHED` in `Streaming._unreported`: carried on in every head, a table that is gone
     would be described by its last schema for ever."""
     gone = replace(ROW, state=TableState.FAILING, error_code="source:table-missing")
     assert carried(gone) == []
 
 
 def test_one_that_nobody_ever_described_can_not_be_named() -> None:
-    """Guards `Streaming._untold` for a table without any known schema: there is nothing to put into
-    a head, and no number to tell its rows by."""
+    """Guards `Streaming._unreported` for a table without any known schema: there is nothing to put
+    into a head, and no number to tell its rows by."""
     assert carried(replace(ROW, schema=None, is_snapshot_done=False)) == []

@@ -25,7 +25,7 @@ def make_tables(database: Database) -> None:
         )
 
 
-def told(world: World, name: str) -> list[str]:
+def reported(world: World, name: str) -> list[str]:
     found = Event.objects.filter(replicator=world.replicator, table_name=name)
     return [e.facts["change"] for e in found.filter(kind="schema_resync").order_by("pk")]
 
@@ -54,14 +54,14 @@ def test_what_the_log_alone_does_not_tell_is_found_by_a_look(twin_maker: MakeWor
         )
         world.database.execute(f"ALTER PUBLICATION {publication} ADD TABLE ONLY shop.returned")
         world.start()
-        world.until(lambda: told(world, "renamed"), "the renamed value is told")
-        world.until(lambda: told(world, "listed"), "so is it in a list")
-        world.until(lambda: told(world, "returned"), "that the table was away is told")
+        world.until(lambda: reported(world, "renamed"), "the renamed value is reported")
+        world.until(lambda: reported(world, "listed"), "so is it in a list")
+        world.until(lambda: reported(world, "returned"), "that the table was away is reported")
         world.assert_equal("renamed", "returned")
         (listed,) = (r for r in world.target_rows("listed") if r["id"] == 100)
         assert listed["e"] == ["b", None, "other"]
-        assert "without 'a'" in told(world, "renamed")[0]
-        assert "taken out of the source's stream" in told(world, "returned")[0]
+        assert "without 'a'" in reported(world, "renamed")[0]
+        assert "taken out of the source's stream" in reported(world, "returned")[0]
 
         # Live: values are added, before and after rows with them come.
         world.database.execute("ALTER TYPE shop.mood ADD VALUE 'busy' BEFORE 'calm'")
@@ -72,5 +72,5 @@ def test_what_the_log_alone_does_not_tell_is_found_by_a_look(twin_maker: MakeWor
         world.database.execute("UPDATE shop.calm SET v = 'w'; UPDATE shop.grown SET v = 'w'")
         world.assert_equal("grown", "calm")
         for name in ("grown", "calm"):
-            assert world.row(name).generation == 1, told(world, name)
+            assert world.row(name).generation == 1, reported(world, name)
         assert world.stop() == 0
