@@ -53,6 +53,9 @@ class SqlDialect:
     value. `is_one_commit`: each statement is a commit of its own, so a batch must be one statement,
     and a batch that changes nothing is a commit too. `has_short_names`: a MERGE's INSERT names its
     values without a prefix. `most_keys`: with more keys than this, their ranges are written.
+    `orders`: whether the target orders a column's values as Arrow does, byte by byte. Where it does
+    not, such as text under a collation, no ranges are written: they would miss keys (CORRECTNESS
+    11).
     """
 
     name: str
@@ -70,6 +73,7 @@ class SqlDialect:
     has_short_names: bool = False
     joined: Joined = Joined.USING
     most_keys: int = field(default=1000)
+    orders: Callable[[Column], bool] = lambda _: True
 
     def sql(self, tree: exp.Expression) -> str:
         """The tree as text. A construct that the dialect lacks raises sqlglot's

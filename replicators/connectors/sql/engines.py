@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import Enum, Json, String
 from replicators.connectors.sql import trees
 from replicators.connectors.sql.dialect import Joined, SqlDialect
 from replicators.connectors.sql.literals import Literals
@@ -110,6 +111,11 @@ def _series(
     return _shown(query, trees.column(_NUMBER, _NUMBERS), name)
 
 
+def _is_plain(column: Column) -> bool:
+    """Text is ordered by a collation, and the types that are carried as text by their values."""
+    return not isinstance(column.type, String | Enum | Json)
+
+
 def postgresql(native: Native, version: int = BY_SOURCE_SINCE) -> SqlDialect:
     """PostgreSQL of a major version. MERGE with BY SOURCE is a full join, which needs a condition
     that can be hashed: keys that may be NULL have none."""
@@ -122,6 +128,7 @@ def postgresql(native: Native, version: int = BY_SOURCE_SINCE) -> SqlDialect:
         has_by_source=version >= BY_SOURCE_SINCE,
         joins_nulls=False,
         has_any_value=version >= ANY_VALUE_SINCE,
+        orders=_is_plain,
     )
 
 

@@ -230,7 +230,7 @@ def ranges(dialect: SqlDialect, batch: FoldedBatch, alias: str) -> str:
     if not (batch.ranges or batch.keys) or not schema.key:
         return ""
     first = schema.column(schema.key[0])
-    if isinstance(first.type, Array):
+    if isinstance(first.type, Array) or not (batch.keys or dialect.orders(first)):
         return ""
     written = _Written(dialect, first, dialect.sql(column(first.name, alias)))
     try:
