@@ -74,6 +74,14 @@ def read(path: str) -> pa.Buffer:
         return file.read_buffer()
 
 
+def open_file(path: str) -> pa.NativeFile:
+    """The file, opened for reading at any place; nothing of it is in memory yet. OSError."""
+    if not is_url(path):
+        return pa.OSFile(path)
+    system, inner = _place(path)
+    return system.open_input_file(inner)
+
+
 def write(path: str, data: Any, *, is_durable: bool = False) -> None:
     """Write a new file of these bytes. In a store it is seen whole or not at all. `is_durable`:
     when this returns, the bytes are on the disk, but not yet the name (`sync_folder`); a store's
@@ -149,6 +157,12 @@ def make_folder(url: str) -> None:
     """Make a folder and those above it; nothing where it exists."""
     system, path = open_url(url)
     system.create_dir(path, recursive=True)
+
+
+def has_folder(url: str) -> bool:
+    """Whether the folder exists; in a store, whether it has anything."""
+    system, path = open_url(url)
+    return bool(system.get_file_info(path).type == fs.FileType.Directory)
 
 
 def can_be_opened(url: str) -> bool:

@@ -97,7 +97,7 @@ BROKEN = [
     (shelf("rack"), "shelf", "it calls itself 'rack'"),
     (shelf("lakehouse"), "lakehouse", "the program has one of that name itself"),
     (shelf(code="unreachable"), "shelf", "'target:unreachable' is taken by the program itself"),
-    (shelf(code="conflict"), "shelf", "'target:conflict' is taken by lakehouse"),
+    (shelf(code="store-classes"), "shelf", "'target:store-classes' is taken by lakehouse"),
     (shelf().replace("board: str", "board: list"), "shelf", "the parameter 'board' is none of"),
 ]
 

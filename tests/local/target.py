@@ -18,6 +18,7 @@ from replicators.connectors.model.modes import Mode, stored
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import LogicalType, Unsupported
 from replicators.connectors.model.watermarks import Watermark
+from replicators.connectors.ownership import LiveTable, Written, own_token
 from replicators.connectors.params import param
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem
@@ -33,7 +34,6 @@ from replicators.connectors.target import (
     TargetTable,
     Token,
 )
-from replicators.targets.lakehouse.state import LiveTable, Written, own_token
 from tests.local.applying import applied, filled, missing, numbered
 from tests.local.tables import LocalTable, State
 

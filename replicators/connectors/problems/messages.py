@@ -490,6 +490,12 @@ MESSAGES: Mapping[str, Message] = {
         "The tables are copied all the same; watermarks are reported by REST only.",
         retry=Retry.AUTO,
     ),
+    "target:progress-columns": of_table(
+        "Progress table taken",
+        "`{target}`, where the target's progress is kept, is a table of somebody else's.",
+        "Rename that table, or choose another namespace for the target.",
+        "Table `{table}` can't be copied.",
+    ),
     "target:name-shared": of_table(
         "Two tables, one name",
         "Tables `{table}` and `{other}` would both become the same table of the target.",
@@ -508,6 +514,25 @@ MESSAGES: Mapping[str, Message] = {
         "An update of table `{table}` lacks values of a row that is not in the target and can't "
         "be read at the source.",
         "Re-sync the table.",
+    ),
+    "target:conflict": of_table(
+        "Another writer",
+        "Another program wrote to the target table of `{table}` at the same time.",
+        "Nothing to do: it is tried again. If it repeats, stop the other writer.",
+        retry=Retry.AUTO,
+    ),
+    "target:column-missing": of_table(
+        "Target column missing",
+        "The target table of `{table}` lacks a column that this replicator had made.",
+        "Somebody dropped or renamed it there. Re-sync the table.",
+        "Nothing is merged into it; the other tables go on.",
+    ),
+    "target:name-reserved": of_table(
+        "Name kept for progress",
+        "`{table}` would be copied to `{target}`, where replicators tell readers how far they are.",
+        "Choose another namespace for the target, or leave the table out.",
+        "The table can't be copied.",
+        retry=Retry.AFTER_FIX,
     ),
     "target:row-absent": of_table(
         "A deleted row is not in the target",

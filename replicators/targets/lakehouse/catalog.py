@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 from replicators.connectors import limits
 from replicators.connectors.addresses import Url
+from replicators.connectors.ownership import LiveTable
 from replicators.targets.lakehouse.params import LakehouseParams
-from replicators.targets.lakehouse.state import OWNER, UUID, LiveTable, token_from
+from replicators.targets.lakehouse.state import OWNER, UUID, token_from
 from replicators.targets.lakehouse.versions import Snapshot, Snapshots
 
 if TYPE_CHECKING:

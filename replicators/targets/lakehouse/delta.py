@@ -9,6 +9,7 @@ import uuid
 from typing import Any, ClassVar
 
 from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.ownership import LiveTable
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame
 from replicators.connectors.target import KeptVersion, TargetTable, Token
@@ -17,7 +18,7 @@ from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.leftovers import CLAIM, FILES, folders_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.sessions import LentSession, lent_conf
-from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, LiveTable
+from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID
 from replicators.targets.lakehouse.versions import (
     apart_seconds,
     marked_at,

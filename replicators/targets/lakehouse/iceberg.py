@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array
+from replicators.connectors.ownership import LiveTable
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame, Row
 from replicators.connectors.target import KeptVersion, TargetTable, Token
@@ -20,14 +21,7 @@ from replicators.targets.lakehouse import catalog, dialect, evolve, leftovers, n
 from replicators.targets.lakehouse.expiry import Expiry, by_queries, current_at
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.sessions import LentSession
-from replicators.targets.lakehouse.state import (
-    GENERATION,
-    OWNER,
-    UUID,
-    LiveTable,
-    token_from,
-    token_values,
-)
+from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, token_from, token_values
 from replicators.targets.lakehouse.versions import Snapshots, apart_seconds, retag
 
 SUMMARY_CONF = "spark.sql.iceberg.snapshot-property."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from replicators.connectors.problems.message import Help, Message, Retry, of_table
+from replicators.connectors.problems.message import Help, Message, of_table
 
 MESSAGES: Mapping[str, Message] = {
     "target:store-classes": Message(
@@ -14,25 +14,6 @@ MESSAGES: Mapping[str, Message] = {
         "Choose a folder, or use a Spark of your own (REPLICATOR_SPARK_REMOTE or "
         "REPLICATOR_SPARK_MASTER) that has the store's connector.",
         "Without these classes the run fails at its start.",
-    ),
-    "target:conflict": of_table(
-        "Another writer",
-        "Another program wrote to the target table of `{table}` at the same time.",
-        "Nothing to do: it is tried again. If it repeats, stop the other writer.",
-        retry=Retry.AUTO,
-    ),
-    "target:column-missing": of_table(
-        "Target column missing",
-        "The target table of `{table}` lacks a column that this replicator had made.",
-        "Somebody dropped or renamed it there. Re-sync the table.",
-        "Nothing is merged into it; the other tables go on.",
-    ),
-    "target:name-reserved": of_table(
-        "Name kept for progress",
-        "`{table}` would be copied to `{target}`, where replicators tell readers how far they are.",
-        "Choose another namespace for the target, or leave the table out.",
-        "The table can't be copied.",
-        retry=Retry.AFTER_FIX,
     ),
     "target:column-reserved": of_table(
         "Column name reserved by Iceberg",

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from pyarrow import fs
 
-from replicators.connectors.files import make_folder, open_url, remove_folder
+from replicators.connectors.files import has_folder, make_folder, open_url, remove_folder
 from replicators.connectors.looks import store as look
 
 __all__ = ["has_folder", "keep_only", "look", "make_folder", "open_url", "remove_folder"]
-
-
-def has_folder(url: str) -> bool:
-    """Whether the folder contains anything."""
-    system, path = open_url(url)
-    return bool(system.get_file_info(path).type == fs.FileType.Directory)
 
 
 def folders(url: str) -> list[str]:

@@ -17,6 +17,7 @@ from replicators.connectors.files import parquet_frame
 from replicators.connectors.model.modes import Mode, stored
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.watermarks import Watermark
+from replicators.connectors.ownership import Written, own_token
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame, Session
 from replicators.connectors.target import (
@@ -42,7 +43,6 @@ from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.sessions import LentSession, Sessions
-from replicators.targets.lakehouse.state import Written, own_token
 from replicators.targets.lakehouse.statements.keys import missing
 
 if TYPE_CHECKING:

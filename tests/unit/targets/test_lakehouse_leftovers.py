@@ -11,12 +11,13 @@ import pytest
 
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Array, Int, String
+from replicators.connectors.ownership import LiveTable
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetTable, Token
 from replicators.targets.lakehouse import evolve, naming
 from replicators.targets.lakehouse.leftovers import folders_of, tables_of
 from replicators.targets.lakehouse.params import LakehouseParams
-from replicators.targets.lakehouse.state import UUID, LiveTable
+from replicators.targets.lakehouse.state import UUID
 from replicators.targets.lakehouse.writer import LakehouseWriter
 
 COLUMNS = (Column("id", Int(64), "bigint", ordinal=1), Column("a", String(), "text", ordinal=2))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from replicators.connectors.model.schema import TableId
+from replicators.connectors.ownership import LiveTable, Written, own_token
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetTable, Token
-from replicators.targets.lakehouse.state import LiveTable, Written, own_token
 
 TABLE = TargetTable(TableId("shop", "items"), "r1", 2, "u1")
 

@@ -1,0 +1,134 @@
+"""What a SQL target's plugin gives `SqlMergeTarget` beside its dialect: a client of the database.
+
+Names are name parts, not quoted (namespace, name). Every method is thread safe. Its errors are
+`ReplicationError`s without a table: `SqlMergeTarget` adds the table. A driver's error whose text
+has one of `steps.CODES` becomes the error of that code. `target:conflict` is for a transaction that
+the database ended because another one wrote at the same time: it is tried again.
+
+`job` names one piece of work of one process. If an answer is lost, the client may ask the database
+for the work of this name instead of doing it again. Another process never uses the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.sql.staged import StagedFiles
+from replicators.connectors.sql.steps import Step
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from replicators.connectors.sql.dialect import SqlDialect
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveColumns:
+    """A table as the database's catalog shows it.
+
+    `identity`: the database's own mark of the table (an OID, a creation time). It stays when
+    columns are changed. A table that was made by hand under the same name has another. `columns`:
+    the native type of each column, spelled like `SqlDialect.native` spells it, in any case.
+    """
+
+    identity: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+class SqlClient(Protocol):
+    """A database that SQL targets write to.
+
+    `publishes_at_once`: `publish` and its steps are one transaction. Where it is false,
+    `SqlMergeTarget` first records that a publication begins, so that a repeat knows the new table
+    as its own.
+    """
+
+    @property
+    def dialect(self) -> SqlDialect: ...
+
+    @property
+    def publishes_at_once(self) -> bool: ...
+
+    def arrow(self, column: Column) -> pa.DataType:
+        """The Arrow type in which `load` wants the values of a column. A time of day, for example,
+        may have to be text."""
+        ...
+
+    def make_namespace(self, namespace: Names) -> None:
+        """Make the namespace if it does not exist."""
+        ...
+
+    def table(self, names: Names) -> LiveColumns | None:
+        """The table; None where there is no such table. A view, or anything else with this name, is
+        a table with an identity of its own."""
+        ...
+
+    def tables(self, namespace: Names, prefix: str) -> tuple[str, ...]:
+        """The names of the tables in a namespace that begin with `prefix`, exactly as spelled;
+        none where there is no such namespace."""
+        ...
+
+    def query(self, tree: exp.Query) -> pa.Table:
+        """The rows of a small query, read outside of any transaction of ours."""
+        ...
+
+    def make(self, names: Names, schema: TableSchema, *, job: str) -> None:
+        """Make an empty table for a copy, which later becomes the live table. A table with this
+        name is replaced. `schema`: with the mode's columns, and the key by which merges find rows.
+        How the table is laid out (clustered, partitioned) is the client's; indexes may wait until
+        `publish`."""
+        ...
+
+    def load(self, names: Names, staged: StagedFiles, *, job: str, appends: bool = False) -> None:
+        """Make a staging table with `staged.columns`, and load the rows of all files. A table with
+        this name is replaced. `appends`: the table exists already, and the rows are added to it.
+        All files or none: a repeat of the same job adds nothing twice. No readers look at a staging
+        table, and it need not survive a crash of the database."""
+        ...
+
+    def run(self, steps: Sequence[Step], *, job: str) -> None:
+        """Run all steps in this order in one transaction. If a `Check` finds a row, or a statement
+        fails, nothing of it remains. A statement sees what the statements before it wrote.
+
+        The first step locks the table's progress row by an UPDATE. A transaction that waited for
+        this lock must see what the other one committed (`READ COMMITTED`), or fail with
+        `target:conflict`."""
+        ...
+
+    def change(self, steps: Sequence[Step], *, job: str) -> None:
+        """Run steps that change tables (DDL), in this order: in one transaction where the database
+        can, one by one where it can't. After a crash, the caller plans again from what it finds."""
+        ...
+
+    def publish(
+        self,
+        staged: Names,
+        live: Names,
+        schema: TableSchema,
+        record: Callable[[str], Sequence[Step]],
+        *,
+        job: str,
+    ) -> None:
+        """Make the staged table the live table, in one step for readers, and run the steps of
+        `record`, which gets the identity that the live table then has. A live table that exists is
+        replaced with all of its rows and columns; its grants, comments and dependent views stay
+        where the database can keep them. Indexes for `schema.key` are there when readers see the
+        table. The staged table is gone afterwards, or left for `drop`.
+        `publishes_at_once` says whether all of this is one transaction."""
+        ...
+
+    def drop(self, names: Names) -> None:
+        """Remove a staging table; nothing where it does not exist. A client may keep the table,
+        emptied, for the next `load` under the same name."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections."""
+        ...

@@ -1,0 +1,521 @@
+"""A `MergeTarget` by SQL, for every database with transactions: staging, merge and progress row in
+one commit. A plugin gives it a client, its types and its names.
+
+The order of writes, and what a crash leaves between two steps:
+- A batch is loaded into a staging table. Then one transaction changes the table and its progress
+  row (`state`). A crash before it leaves only a staging table, whose name belongs to the process
+  that died. The next process removes it when it first merges into the table, or begins a copy.
+- A snapshot's files are loaded into a staging table, which becomes the live table in one step
+  (`SqlClient.publish`), together with the progress row. Where the database can't do both in one
+  transaction, the progress row first says that the publication begins. A crash between the step and
+  its record then leaves a table that is known as this replicator's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from replicators.connectors import files
+from replicators.connectors.model.modes import OCCURRENCE, ROW_HASH, Mode, stored
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.ownership import LiveTable, Written, own_token
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.sql import merge, tables, trees
+from replicators.connectors.sql.client import LiveColumns, Names, SqlClient
+from replicators.connectors.sql.dialect import SqlDialect
+from replicators.connectors.sql.evolve import (
+    Add,
+    Alteration,
+    Drop,
+    Note,
+    Rename,
+    Types,
+    Widen,
+    plan,
+)
+from replicators.connectors.sql.staged import staged_batch, staged_snapshot
+from replicators.connectors.sql.state import (
+    COLUMNS,
+    PROGRESS,
+    Progress,
+    ProgressTable,
+    found,
+    moved,
+    numbers_of,
+)
+from replicators.connectors.sql.steps import Statement, Step
+from replicators.connectors.target import (
+    FoldedBatch,
+    MergeResult,
+    SnapshotPlace,
+    TargetTable,
+    Token,
+)
+
+OPTIONS = {"compression": "zstd", "compression_level": 1, "use_dictionary": False}
+"""How tasks write a snapshot's files: they are read once and removed."""
+
+
+def one_per_namespace(names: Names) -> Names:
+    """The progress table of a target table: one for all tables of a namespace."""
+    return (*names[:-1], PROGRESS)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlPlaces:
+    """Where a SQL target keeps things.
+
+    `names`: the target table of a source table. `folder`: a folder or URL that the run's tasks can
+    write to; a snapshot's files wait there until they are loaded. `progress`: the progress table of
+    a target table. Where transactions that change one table at the same time end each other
+    (BigQuery), give each target table a progress table of its own.
+    """
+
+    names: Callable[[TableId], Names]
+    folder: str
+    progress: Callable[[Names], Names] = one_per_namespace
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the database has for a table: its names, its progress row, and the live table."""
+
+    names: Names
+    row: Progress | None
+    live: LiveColumns | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the live table is the one that the progress row is about."""
+        row, live = self.row, self.live
+        return bool(row and live and row.generation and row.identity == live.identity)
+
+    def may_replace(self, replicator: str) -> bool:
+        """Whether a snapshot of this replicator may replace the live table. A row that says
+        `publishing` was left by a crash: the table may be the one that was published then."""
+        if self.live is None:
+            return True
+        row = self.row
+        is_own = row is not None and row.replicator == replicator
+        return bool(is_own and row and (self.is_known or row.publishing))
+
+    @property
+    def shown(self) -> LiveTable | None:
+        """The table and its token, as ownership is decided by them."""
+        if self.live is None:
+            return None
+        row = self.row
+        if row is None or not self.is_known:
+            return LiveTable("", "", None)
+        return LiveTable(row.replicator, row.uuid, row.token)
+
+
+class SqlMergeTarget:
+    """A `MergeTarget` over a `SqlClient`. Thread safe for different tables; one thread at a time
+    for each table."""
+
+    def __init__(self, client: SqlClient, places: SqlPlaces, types: Types) -> None:
+        self._client = client
+        self._places = places
+        self._types = types
+        self._dialect = client.dialect
+        self._run = uuid.uuid4().hex[:8]
+        self._jobs = itertools.count(1)
+        self._written: dict[tuple[Names, int], Written] = {}
+        self._known: set[Names] = set()
+        self._tidied: set[Names] = set()
+        self._lock = threading.Lock()
+
+    def names(self, table: TableId) -> Names:
+        """Namespace and name."""
+        return self._places.names(table)
+
+    def close(self) -> None:
+        """Close the client's connections."""
+        self._client.close()
+
+    # What the database has
+
+    @contextmanager
+    def _of(self, table: TargetTable) -> Iterator[None]:
+        """Errors of the client get the table."""
+        try:
+            yield
+        except ReplicationError as err:
+            if err.table is not None:
+                raise
+            raise ReplicationError(err.code, table=table.source, **err.facts) from err
+
+    def _progress(self, names: Names) -> ProgressTable:
+        return ProgressTable(self._dialect, self._places.progress(names))
+
+    def _found(self, table: TargetTable) -> _Found:
+        names = self.names(table.source)
+        progress = self._places.progress(names)
+        row = None
+        if progress in self._known or self._is_progress(table, progress):
+            row = found(self._client.query(self._progress(names).find(names[-1])))
+        return _Found(names, row, self._client.table(names))
+
+    def _is_progress(self, table: TargetTable, progress: Names) -> bool:
+        """Whether there is a progress table. `target:progress-columns` where a table with its name
+        is something else."""
+        shown = self._client.table(progress)
+        if shown is None:
+            return False
+        if not {c.name for c in COLUMNS} <= {n.lower() for n in shown.columns}:
+            named = ".".join(progress)
+            raise ReplicationError("target:progress-columns", table=table.source, target=named)
+        with self._lock:
+            self._known.add(progress)
+        return True
+
+    def _make_progress(self, table: TargetTable, names: Names) -> None:
+        progress = self._places.progress(names)
+        if progress == names:
+            raise ReplicationError(
+                "target:name-reserved", table=table.source, target=".".join(names)
+            )
+        self._client.make_namespace(names[:-1])
+        if progress not in self._known and not self._is_progress(table, progress):
+            made = tables.create(self._dialect, trees.table(progress), COLUMNS, if_absent=True)
+            self._client.change([Statement(made)], job=self._job("progress"))
+            self._is_progress(table, progress)
+
+    def token(self, table: TargetTable) -> Token | None:
+        """The live table's token; None if there is no such table or no token. The caller plans from
+        this token, so the next merge accepts what another run wrote until now."""
+        with self._of(table):
+            shown = self._found(table).shown
+            token = shown.token if shown else None
+            if token is not None and token.generation == table.generation:
+                self._note(table, Written(token.sequence))
+            return token
+
+    def _own(self, table: TargetTable) -> tuple[_Found, Progress]:
+        """The live table and its row, if this replicator may write to it."""
+        there = self._found(table)
+        own_token(there.shown, table, self._written.get(self._place(table)))
+        assert there.row is not None
+        return there, there.row
+
+    def _place(self, table: TargetTable) -> tuple[Names, int]:
+        return self.names(table.source), table.generation
+
+    def _note(self, table: TargetTable, written: Written) -> None:
+        with self._lock:
+            self._written[self._place(table)] = written
+
+    def _job(self, what: str) -> str:
+        return f"replicator_{self._run}_{what}_{next(self._jobs)}"
+
+    # Names of staging tables
+
+    def _prefix(self, table: TargetTable) -> str:
+        """The beginning of the names of all staging tables of one table and replicator."""
+        shown = json.dumps([self.names(table.source), table.replicator])
+        return f"_replicator_{hashlib.sha256(shown.encode()).hexdigest()[:12]}_"
+
+    def _staging(self, table: TargetTable, what: str) -> Names:
+        """A staging table of this process: two runs never share one."""
+        return (*self.names(table.source)[:-1], f"{self._prefix(table)}{what}_{self._run}")
+
+    def _copy(self, table: TargetTable) -> Names:
+        return self._staging(table, f"copy_{table.generation}")
+
+    def _unnumbered(self, table: TargetTable) -> Names:
+        """The rows of a copy without a key, before they get their numbers."""
+        return self._staging(table, f"rows_{table.generation}")
+
+    def _loaded(self, table: TargetTable) -> Names:
+        return self._copy(table) if table.mode is not Mode.MULTISET else self._unnumbered(table)
+
+    def _clear(self, table: TargetTable, *, keeps_own: bool = False) -> None:
+        """Remove staging tables that earlier tries left, of every generation."""
+        namespace, prefix = self.names(table.source)[:-1], self._prefix(table)
+        for name in self._client.tables(namespace, prefix):
+            if not (keeps_own and name.endswith(self._run)):
+                self._client.drop((*namespace, name))
+
+    # Snapshots
+
+    def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
+        """Make an empty staging table. `target:table-taken`."""
+        with self._of(table):
+            there = self._refuse_taken(table)
+            shown = stored(schema, table.mode)
+            self._make_progress(table, there.names)
+            self._clear(table)
+            files.remove_folder(self._folder(table))
+            self._client.make(self._loaded(table), shown, job=self._job("make"))
+
+    def _refuse_taken(self, table: TargetTable) -> _Found:
+        there = self._found(table)
+        if not there.may_replace(table.replicator):
+            named = ".".join(there.names)
+            raise ReplicationError("target:table-taken", table=table.source, target=named)
+        row = there.row
+        if there.is_known and row and row.generation > table.generation:
+            raise ReplicationError("target:table-ahead", table=table.source)
+        return there
+
+    def _folder(self, table: TargetTable) -> str:
+        """The folder for the files of the table's snapshots."""
+        return f"{self._places.folder.rstrip('/')}/{self._prefix(table).strip('_')}"
+
+    def snapshot_place(self, table: TargetTable, schema: TableSchema) -> SnapshotPlace:
+        """A new folder for the files of one `load_snapshot_files`."""
+        folder = f"{self._folder(table)}/{table.generation}/{uuid.uuid4().hex[:12]}"
+        files.make_folder(folder)
+        return _snapshot_place(table, schema, folder)
+
+    def snapshot_place_again(
+        self, table: TargetTable, schema: TableSchema, folder: str
+    ) -> SnapshotPlace | None:
+        """The place with this folder, made after the same generation's `begin_snapshot`; None where
+        it is gone."""
+        root = f"{self._folder(table)}/{table.generation}/"
+        if not folder.startswith(root) or not files.has_folder(folder):
+            return None
+        return _snapshot_place(table, schema, folder)
+
+    def load_snapshot_files(
+        self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
+    ) -> None:
+        """Load the files into the staging table and remove them. Another process may have begun
+        this snapshot: then the staging table is made here."""
+        with self._of(table):
+            shown, names = stored(schema, table.mode), self._loaded(table)
+            if self._client.table(names) is None:
+                self._clear(table)
+                self._client.make(names, shown, job=self._job("make"))
+            if not paths:
+                return
+            staged = staged_snapshot(shown, paths, self._client.arrow)
+            self._client.load(names, staged, job=self._job("copy"), appends=True)
+            for folder in {path.rsplit("/", 1)[0] for path in paths}:
+                files.remove_folder(folder)
+
+    def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
+        """Make the staged rows the live table, with its progress row. Returns the table's UUID. A
+        repeat changes nothing. `target:table-taken`, and `target:table-ahead` if another run
+        published or merged meanwhile."""
+        with self._of(table):
+            there = self._refuse_taken(table)
+            row, is_known = there.row, there.is_known
+            if row and is_known and row.generation == table.generation:
+                self._note(table, Written(row.sequence))
+                self._tidy(table)
+                return row.uuid
+            self._number(table, schema)
+            made = row.uuid if row and is_known else str(uuid.uuid4())
+            progress = self._progress(there.names)
+            if not self._client.publishes_at_once:
+                row = self._announce(table, there, made)
+            after = Progress(
+                there.names[-1], table.replicator, table.generation, sequence, made,
+                numbers=numbers_of(schema),
+            )  # fmt: skip
+
+            def record(identity: str) -> tuple[Step, ...]:
+                new = replace(after, identity=identity, commit=uuid.uuid4().hex)
+                return progress.changed(row, new, "target:table-ahead")
+
+            self._client.publish(
+                self._copy(table),
+                there.names,
+                stored(schema, table.mode),
+                record,
+                job=self._job("publish"),
+            )
+            self._note(table, Written(sequence))
+            self._tidy(table)
+            return made
+
+    def _announce(self, table: TargetTable, there: _Found, made: str) -> Progress:
+        """Record that a publication begins."""
+        first = Progress(there.names[-1], table.replicator, 0, 0, made)
+        is_own = there.row is not None and there.row.replicator == table.replicator
+        new = replace(
+            there.row if there.row and is_own else first,
+            publishing=table.generation,
+            commit=uuid.uuid4().hex,
+        )
+        steps = self._progress(there.names).changed(there.row, new, "target:table-ahead")
+        self._client.run(steps, job=self._job("announce"))
+        return new
+
+    def _tidy(self, table: TargetTable) -> None:
+        self._clear(table)
+        files.remove_folder(self._folder(table))
+
+    def _number(self, table: TargetTable, schema: TableSchema) -> None:
+        """Give the staged rows of a table without a key their numbers among equal rows."""
+        if table.mode is not Mode.MULTISET:
+            return
+        shown, names = stored(schema, table.mode), self._copy(table)
+        columns = [c.name for c in shown.supported]
+        chosen: list[exp.Expression] = [
+            _numbered() if name == OCCURRENCE else trees.column(name) for name in columns
+        ]
+        rows = trees.select(chosen, trees.table(self._unnumbered(table)))
+        self._client.make(names, shown, job=self._job("make"))
+        numbered = Statement(trees.insert(trees.table(names), columns, rows))
+        self._client.run([numbered], job=self._job("number"))
+
+    # Merges
+
+    def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
+        """Apply a batch and its sequence in one transaction, unless the token shows that this was
+        done. `target:table-ahead` if another run wrote since the token was read."""
+        with self._of(table):
+            there, row = self._own(table)
+            if row.sequence >= batch.sequence:
+                return MergeResult(False, row.uuid)
+            self._clear_others(table)
+            staged = self._stage(table, batch)
+            done = moved(row, batch.sequence, uuid.uuid4().hex)
+            target = trees.table(there.names)
+            steps = [
+                *self._progress(there.names).changed(row, done, "target:table-ahead"),
+                *merge.steps(self._dialect, target, trees.table(staged), batch),
+            ]
+            self._note(table, Written(row.sequence, batch.sequence))
+            self._client.run(steps, job=self._job("merge"))
+            self._note(table, Written(batch.sequence))
+            if merge.has_rows(batch):
+                self._client.drop(staged)
+            return MergeResult(True, row.uuid)
+
+    def _clear_others(self, table: TargetTable) -> None:
+        """Once for each table, remove what other processes left."""
+        names = self.names(table.source)
+        if names not in self._tidied:
+            self._clear(table, keeps_own=True)
+            with self._lock:
+                self._tidied.add(names)
+
+    def _stage(self, table: TargetTable, batch: FoldedBatch) -> Names:
+        """Load the batch's files into a staging table."""
+        names = self._staging(table, "batch")
+        if merge.has_rows(batch):
+            staged = staged_batch(batch, self._client.arrow)
+            self._client.load(names, staged, job=self._job("batch"))
+        return names
+
+    def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
+        """The keys of the batch's rows whose unsent values are in a row that the table does not
+        have."""
+        with self._of(table):
+            staged, target = self._stage(table, batch), trees.table(self.names(table.source))
+            query = merge.missing(self._dialect, target, trees.table(staged), batch)
+            rows = self._client.query(query)
+            self._client.drop(staged)
+            arrow = batch.schema.arrow_schema()
+            wanted = pa.schema([arrow.field(n) for n in batch.schema.key])
+            return rows.rename_columns(wanted.names).cast(wanted)
+
+    # Columns
+
+    def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
+        """Make the live table fit `new`. Returns the changes as text. `target:evolve`."""
+        with self._of(table):
+            there, row = self._own(table)
+            assert there.live is not None
+            shown = stored(new, table.mode)
+            drops = frozenset(c.name for c in stored(old, table.mode).columns)
+            changes = plan(there.live.columns, row.numbers, shown, drops=drops, types=self._types)
+            if changes:
+                steps = self._altering(there.names, row, [c.alteration for c in changes])
+                self._client.change(steps, job=self._job("evolve"))
+            return [c.text for c in changes if c.text]
+
+    def _altering(
+        self, names: Names, row: Progress, alterations: Sequence[Alteration]
+    ) -> list[Step]:
+        """The alterations as steps, first one that fails if another run wrote meanwhile."""
+        progress, target = self._progress(names), trees.table(names)
+        steps: list[Step] = []
+
+        def record(numbers: dict[str, int]) -> Progress:
+            new = replace(row, numbers=numbers, commit=uuid.uuid4().hex)
+            steps.extend(progress.changed(row, new, "target:table-ahead"))
+            return new
+
+        row = record(dict(row.numbers))
+        for one in alterations:
+            if isinstance(one, Note):
+                row = record(dict(one.numbers))
+            else:
+                steps.append(Statement(_altered(self._dialect, target, one)))
+        return steps
+
+    def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
+        """Set a column of every row of the live table. The token stays the same."""
+        with self._of(table):
+            there, row = self._own(table)
+            new = replace(row, commit=uuid.uuid4().hex)
+            filled = tables.fill_column(self._dialect, trees.table(there.names), column, value)
+            progress = self._progress(there.names)
+            steps = [*progress.changed(row, new, "target:table-ahead"), Statement(filled)]
+            self._client.run(steps, job=self._job("fill"))
+
+    def drop(self, table: TargetTable) -> None:
+        """Remove the table, its progress row, its staging tables and files, if it belongs to this
+        replicator."""
+        with self._of(table):
+            there = self._found(table)
+            row = there.row
+            self._clear(table)
+            files.remove_folder(self._folder(table))
+            if row is None or row.replicator != table.replicator:
+                return
+            steps: list[Step] = []
+            if there.live is not None and there.may_replace(table.replicator):
+                steps.append(Statement(tables.drop(trees.table(there.names))))
+            steps.append(self._progress(there.names).forgotten(row))
+            self._client.change(steps, job=self._job("drop"))
+
+
+def _snapshot_place(table: TargetTable, schema: TableSchema, folder: str) -> SnapshotPlace:
+    shown = stored(schema, table.mode)
+    arrow = shown.arrow_schema()
+    fields = [arrow.field(c.name) for c in shown.supported]
+    return SnapshotPlace(folder, pa.schema(fields), dict(OPTIONS))
+
+
+def _altered(
+    dialect: SqlDialect,
+    target: exp.Table,
+    one: Drop | Add | Rename | Widen,
+) -> exp.Expression:
+    match one:
+        case Drop(name=name):
+            return tables.drop_column(target, name)
+        case Add(column=column):
+            return tables.add_column(dialect, target, column)
+        case Rename(name=name, new=new):
+            return tables.rename_column(target, name, new)
+        case Widen(column=column):
+            return tables.widen_column(dialect, target, column)
+
+
+def _numbered() -> exp.Expression:
+    digest = trees.column(ROW_HASH)
+    number = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[digest],
+        order=exp.Order(expressions=[exp.Ordered(this=digest.copy())]),
+    )
+    return trees.called(number, OCCURRENCE)

@@ -1,0 +1,55 @@
+"""A SQL target keeps the promises of every merge target, seen in DuckDB: the algorithm is the one
+of every SQL target (`connectors/sql/target.py`), only client and dialect differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicators.connectors.contract.target import TargetContract
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.target import MergeTarget, TargetPlugin
+from tests.local.duck import PLUGIN, DuckClient, DuckParams, names, writer
+
+pytestmark = pytest.mark.contract
+
+
+class TestDuck(TargetContract):
+    """Publishes in one transaction with the progress row."""
+
+    publishes_at_once = True
+
+    @pytest.fixture
+    def plugin(self) -> TargetPlugin:
+        return PLUGIN
+
+    @pytest.fixture
+    def params(self, tmp_path: Path) -> DuckParams:
+        return DuckParams(
+            str(tmp_path / "duck.db"), str(tmp_path / "files"), self.publishes_at_once
+        )
+
+    @pytest.fixture
+    def dead_params(self, tmp_path: Path) -> DuckParams:
+        (tmp_path / "file").write_text("a file where the folder should be")
+        return DuckParams(str(tmp_path / "file" / "duck.db"), str(tmp_path / "file"))
+
+    @pytest.fixture
+    def writer(self, params: DuckParams) -> MergeTarget:
+        return writer(params)
+
+    @pytest.fixture
+    def read(self, params: DuckParams) -> Callable[[TableSchema], list[tuple[Any, ...]]]:
+        def rows(schema: TableSchema) -> list[tuple[Any, ...]]:
+            return [tuple(r.values()) for r in DuckClient(params.path).records(names(schema.id))]
+
+        return rows
+
+
+class TestDuckInTwoSteps(TestDuck):
+    """Publishes first, and then changes the progress row."""
+
+    publishes_at_once = False
