@@ -60,6 +60,8 @@ class TableView:
             "rows_quarantined": row.rows_quarantined,
             "retry_at": row.retry_at,
             "needs_resync": row.needs_resync,
+            "scanned_bytes": row.scanned_bytes,
+            "is_pruned": row.is_pruned,
             "is_given_up": row.is_given_up,
         }
 

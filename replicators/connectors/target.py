@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, runtime_checkable
 import pyarrow as pa
 
 from replicators.connectors.addresses import Place
+from replicators.connectors.budgets import Budget as Budget
 from replicators.connectors.capabilities import Delivery as Delivery
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.closing import Closing
@@ -150,13 +151,25 @@ class SnapshotPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeCost:
+    """What a merge used of a service that counts or charges. `units`: of the plugin's `budget`,
+    such as load jobs. `scanned_bytes`: bytes of the live table that it read; None: not known.
+    `is_pruned` False: it could leave no part of the table out, as it would where the table is
+    clustered by its key and the batch has key ranges."""
+
+    units: int = 1
+    scanned_bytes: int | None = None
+    is_pruned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What a merge did. `was_applied` False: the token showed that this batch was already
-    merged."""
+    """What a merge did. `was_applied` False: the token showed that this batch was already merged.
+    `cost`: None where nobody counts."""
 
     was_applied: bool
     table_uuid: str
-    facts: dict[str, Any] = field(default_factory=dict)
+    cost: MergeCost | None = None
 
 
 class BatchKind(StrEnum):
@@ -419,6 +432,8 @@ class TargetPlugin(Generic[P]):
     `merge_seconds`: the time between two merges of a table that suits this target: the default of
     the replicator's option *Merge every*; None: the option's own default. That option is the only
     place where people set it, so no param says it too.
+    `budget`: what the target's service allows within 24 hours. The time between two merges grows
+    before that is used up; a `MergeResult` says what a merge used.
     `resolved_seconds`: about how often a `ChangeSink` hears how far a table is resolved.
     `apart_seconds`: given how long changes are kept, the time between the older versions that are
     kept for rewinds beyond the history; 0: none are kept. `places`: the hosts and files that the
@@ -446,6 +461,7 @@ class TargetPlugin(Generic[P]):
     modules: Callable[[P], tuple[str, ...]] = lambda _: ()
     places: Callable[[P], tuple[Place, ...]] = lambda _: ()
     merge_seconds: Callable[[P], float | None] = lambda _: None
+    budget: Budget | None = None
     resolved_seconds: float = 5.0
     messages: Mapping[str, Message] = field(default_factory=dict)
     fit_column: Callable[[Column], Fit] | None = None

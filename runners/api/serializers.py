@@ -49,7 +49,9 @@ class TableSerializer(TableStatusSerializer):
     is copied), `is_replay_asked`, `rewind_to` (the time of the rewind). `called`: its present name
     at the source, where it was renamed. `retry_at`: the next automatic retry of a failing table.
     `needs_resync`: only a re-sync can bring the table back. `is_given_up`: the retry time is used
-    up, so the table waits until a person asks for a retry."""
+    up, so the table waits until a person asks for a retry. `scanned_bytes`: bytes of the target's
+    table that the last merge read; null where the target does not say it. `is_pruned` false: that
+    merge could leave no part of the table out."""
 
     mode = serializers.ChoiceField([m.value for m in Mode])
     called = serializers.CharField()
@@ -59,6 +61,8 @@ class TableSerializer(TableStatusSerializer):
     rows_quarantined = serializers.IntegerField()
     retry_at = serializers.DateTimeField(allow_null=True)
     needs_resync = serializers.BooleanField()
+    scanned_bytes = serializers.IntegerField(allow_null=True)
+    is_pruned = serializers.BooleanField()
     is_given_up = serializers.BooleanField()
 
 

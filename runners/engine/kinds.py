@@ -16,6 +16,7 @@ from runners.engine.apply.merge import Applier, Merger
 from runners.engine.apply.refill import Filler
 from runners.engine.apply.resolve import Resolver
 from runners.engine.apply.rewind import Rewinder, RewindTarget
+from runners.engine.apply.spending import Spending
 from runners.engine.capture.heartbeat import Heartbeat
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
@@ -60,7 +61,11 @@ class Kit:
         writer = self.target if isinstance(self.target, MergeTarget) else None
         return Evolver(writer, self.store, self.job.options.schema_changes, self.job.source)
 
-    def applier(self, evolver: Evolver) -> Applier:
+    def spending(self) -> Spending:
+        """Counts what tables use of the target's budget."""
+        return Spending(self.store, self.job.target.budget)
+
+    def applier(self, evolver: Evolver, spending: Spending) -> Applier:
         """Brings changes to the target."""
         if isinstance(self.target, ChangeSink):
             return Deliverer(self.target, self.store, self.log, self.replicator, evolver)
@@ -71,7 +76,14 @@ class Kit:
             self.settings.row_limit_bytes,
         )
         return Merger(
-            self.tasks, self._merged, self.store, self.log, self.replicator, filler, evolver
+            self.tasks,
+            self._merged,
+            self.store,
+            self.log,
+            self.replicator,
+            filler,
+            evolver,
+            spending,
         )
 
     @property

@@ -21,13 +21,19 @@ HOLD_SECONDS = 5.0
 
 class Pacing:
     """Call `turn` before a look at the tables, `is_due` for each table with changes, and `begun`
-    and `ended` for its merges. `ended` may be called from any thread."""
+    and `ended` for its merges. `ended` may be called from any thread. `spared`: the least seconds
+    between two merges of a table that the target's budget allows."""
 
     def __init__(
-        self, backlog: Backlog, merge_seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        backlog: Backlog,
+        merge_seconds: float,
+        spared: Callable[[TableId], float] = lambda _: 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._backlog = backlog
         self._merge_seconds = merge_seconds
+        self._spared = spared
         self._clock = clock
         self._held: dict[TableId, float] = {}
         self._ended: dict[TableId, float] = {}
@@ -43,9 +49,12 @@ class Pacing:
     def is_due(self, table: TableId) -> bool:
         """Whether the table's changes are to be merged now."""
         now = self._clock()
+        since = now - self._ended.get(table, -math.inf)
+        if since < self._spared(table):
+            return False
         if table in self._cut:
             return True
-        if now - self._ended.get(table, -math.inf) < self._merge_seconds:
+        if since < self._merge_seconds:
             return False
         if not self._is_ahead or self._backlog.size_bytes(table) >= ENOUGH_BYTES:
             return True
@@ -57,8 +66,9 @@ class Pacing:
         self._cut.discard(table)
 
     def ended(self, table: TableId, *, is_cut: bool = False) -> None:
-        """A merge ended. `is_cut`: it ended at a round's end, before the table's other changes;
-        these are merged at once."""
+        """A merge ended. `is_cut`: it ended before other changes of the table that were there
+        already, at a round's end, a schema change or the limit of one merge; these are merged at
+        once."""
         self._ended[table] = self._clock()
         if is_cut:
             self._cut.add(table)

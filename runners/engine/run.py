@@ -130,7 +130,8 @@ class EngineRun:
         self._kit = Kit(job, self._target, self._tasks, store, log, self._settings, self._backlog)
         self._publisher = self._kit.publisher()
         self._evolver = self._kit.evolver()
-        self._applier = self._kit.applier(self._evolver)
+        self._spending = self._kit.spending()
+        self._applier = self._kit.applier(self._evolver, self._spending)
         self._rewinder = self._kit.rewinder(
             lambda table: self._watchdog.extend(f"rewind of {table}"), self._stop.is_set
         )
@@ -204,6 +205,7 @@ class EngineRun:
             rounds=self._kit.rounds(heartbeat, self._applier, self._publisher),
             rewinder=self._rewinder,
             resolver=self._kit.resolver(heartbeat),
+            spared=self._spending.seconds,
             evolver=self._evolver,
             is_spark_lost=lambda: jvm_ended(self._spark),
             drops_vanished=job.options.drops_vanished,

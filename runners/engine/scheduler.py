@@ -68,6 +68,7 @@ class Scheduler:
         rounds: TableRounds,
         rewinder: Rewinder | None,
         resolver: Resolver | None = None,
+        spared: Callable[[TableId], float] = lambda _: 0.0,
         drops_vanished: bool = False,
         is_spark_lost: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -88,7 +89,7 @@ class Scheduler:
         self._rounds = rounds
         self._rewinder = rewinder
         self._resolver = resolver
-        self._pacing = Pacing(backlog, settings.merge_seconds)
+        self._pacing = Pacing(backlog, settings.merge_seconds, spared)
         self._table_snapshots = TableSnapshots(
             store, snapshots, streaming, replicator, patience=settings.retry_seconds
         )
@@ -360,7 +361,7 @@ class Scheduler:
         fresh = self._store.table(row.id)
         self._resolve(fresh)
         self._rounds.arrive(fresh)
-        self._pacing.ended(row.id, is_cut=is_cut)
+        self._pacing.ended(row.id, is_cut=is_cut or fresh.merged_sequence < reached.sequence)
         if row.state is TableState.FAILING:
             self._store.table_event(
                 row.id,

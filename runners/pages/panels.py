@@ -29,6 +29,7 @@ from replicators.permissions import can_edit
 from runners import selectors
 from runners.metrics import charts
 from runners.metrics.copying import copy_progress
+from runners.metrics.spending import spending_of
 from runners.metrics.status import FRESH_SECONDS
 from runners.metrics.totals import SINCE
 from runners.models import Table
@@ -176,10 +177,11 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
     hour = charts.series(replicator, charts.RANGES["1h"], now)
     copying = copy_progress(view, now)
     consistent = watermark_last(replicator)
+    spending = spending_of(replicator)
     version = version_of(
         _head_shown(view), view.waits_for, asdict(log), recent.rate, [t.to_json() for t in lines],
         worst and str(worst.row), hour.lag_p50, hour.lag_p99, consistent and consistent.pk,
-        copying and copying.to_json(),
+        copying and copying.to_json(), spending and asdict(spending.use),
     )  # fmt: skip
     return context | {
         "failing": lines,
@@ -190,6 +192,7 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
         "hour": hour,
         "consistent": consistent,
         "copying": copying,
+        "spending": spending,
         "is_stale": view.is_live and _is_old(view.facts_at, now),
         "body": "runners/partials/_overview.html",
         "version": version,
@@ -211,11 +214,13 @@ def charts_context(replicator: Replicator, query: Query) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """A table in the list, with the rate of its copy."""
+    """A table in the list, with the rate of its copy. `slower`: why it is merged less often than
+    people asked for."""
 
     view: TableView
     rate: float | None
     eta_seconds: float | None
+    slower: str = ""
 
     @property
     def row(self) -> Table:
@@ -223,9 +228,9 @@ class TableLine:
         return self.view.row
 
 
-def _table_line(view: TableView, rate: float | None) -> TableLine:
+def _table_line(view: TableView, rate: float | None, slower: str) -> TableLine:
     left = (view.row.rows_total or 0) - view.row.rows_snapshotted
-    return TableLine(view, rate, left / rate if rate and left > 0 else None)
+    return TableLine(view, rate, left / rate if rate and left > 0 else None, slower)
 
 
 def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -> dict[str, Any]:
@@ -238,7 +243,11 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
     rows = list(page.rows)
     copying = [r for r in rows if r.state == TableState.SNAPSHOTTING and view.is_live]
     rates = charts.snapshot_rates(copying, now) if copying else {}
-    lines = [_table_line(v, rates.get(v.row.pk)) for v in selectors.table_views(view, rows)]
+    spending = spending_of(replicator)
+    lines = [
+        _table_line(v, rates.get(v.row.pk), spending.why_slower(v.row) if spending else "")
+        for v in selectors.table_views(view, rows)
+    ]
     counts = view.counts
     chips = [("", "All", view.totals.tables)]
     chips += [(k, LABELS[k],
@@ -248,6 +257,7 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
             t.view.asked_json(),
             t.row.rows_total,
             t.rate,
+            t.slower,
         ]
         for t in lines
     ]

@@ -16,6 +16,7 @@ from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.target import MergeCost
 from replicators.models import Replicator
 from runners.engine.store.copies import CopyChunk, CopyRow
 from runners.engine.store.protocol import (
@@ -341,6 +342,10 @@ class DjangoStore:
                 **({} if token is None else {"token_sequence": token}),
             )
             self._count_quarantined(table)
+
+    def record_cost(self, table: TableId, cost: MergeCost) -> None:
+        with self._write():
+            self._row(table).update(scanned_bytes=cost.scanned_bytes, is_pruned=cost.is_pruned)
 
     def record_skipped(self, tables: Sequence[TableId], sequence: int) -> None:
         keys = self._tables.keys(tables)

@@ -31,7 +31,7 @@ _SAME = frozenset(
         "schema_sequence", "resolved_at",
         "is_snapshot_done", "error_code", "error_facts", "failures", "failing_seconds",
         "is_given_up", "is_resync_asked",
-        "is_drop_asked", "is_replay_asked", "rows_quarantined",
+        "is_drop_asked", "is_replay_asked", "rows_quarantined", "spent",
     }
 )  # fmt: skip
 

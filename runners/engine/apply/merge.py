@@ -15,10 +15,11 @@ from replicators.connectors.model.modes import RESUMABLE
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.diff import compare, with_known_labels
-from replicators.connectors.target import FoldedBatch, MergeTarget
+from replicators.connectors.target import FoldedBatch, MergeTarget, TargetTable
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.apply.refill import Filler
+from runners.engine.apply.spending import Spending
 from runners.engine.changelog.frontier import Frontier, frontier_at
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.filtering import decide, undecided_keys
@@ -188,11 +189,13 @@ class Merger(Applier):
         replicator: str,
         filler: Filler,
         evolver: Evolver,
+        spending: Spending | None = None,
     ) -> None:
         super().__init__(store, log, replicator, evolver)
         self._tasks = tasks
         self._writer = writer
         self._filler = filler
+        self._spending = spending or Spending(store, None)
         self._ahead: set[TableId] = set()
 
     def is_ahead(self, table: TableId) -> bool:
@@ -269,7 +272,7 @@ class Merger(Applier):
         undecided = undecided_keys(batch)
         if undecided is None:
             try:
-                self._writer.merge(table, batch)
+                self._commit(table, batch)
             except ReplicationError as err:
                 # A row that is read at the source later is not the version of that time.
                 if err.code != "target:row-missing" or row.mode not in RESUMABLE:
@@ -284,13 +287,18 @@ class Merger(Applier):
             return False
         if undecided is not None:
             decide(filled)
-        self._writer.merge(table, filled)
+        self._commit(table, filled)
         self._ahead.add(row.id)
         logger.warning(
             "Read rows at the source: the log did not carry all of their values.",
             extra={"table": str(row.id)},
         )
         return True
+
+    def _commit(self, table: TargetTable, batch: FoldedBatch) -> None:
+        self._spending.begin(table.source)
+        done = self._writer.merge(table, batch)
+        self._spending.end(table.source, done.cost)
 
 
 def is_behind(row: TableRow, reached: Frontier) -> bool:

@@ -16,6 +16,7 @@ from replicators.connectors.model.modes import KEEPS_PAST, QUARANTINE, RESUMABLE
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.target import MergeCost
 from runners.engine.store.copies import Copies, MemoryCopies
 from runners.engine.store.events import Events, MemoryEvents
 from runners.engine.store.log_rows import ChangeFileRow as ChangeFileRow
@@ -52,7 +53,7 @@ class TableRow:
     `mode` is the one that the copy was made in. `failures` counts failures in a row;
     `failing_seconds` is the time spent on them; `is_given_up`: the retry time is used up.
     `resolved_at`: the last `Resolved.at` of this generation that was recorded for a `ChangeSink`,
-    or when its snapshot was read.
+    or when its snapshot was read. `spent`: what the table used of the target's budget, by hour.
     """
 
     id: TableId
@@ -84,6 +85,7 @@ class TableRow:
     rows_quarantined: int = 0
     unsupported: str = "stop"
     resolved_at: float = 0.0
+    spent: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def quarantines(self) -> bool:
@@ -233,6 +235,10 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         """Step 6; `token` None: nothing was written to the target."""
         ...
 
+    def record_cost(self, table: TableId, cost: MergeCost) -> None:
+        """What the table's last merge cost, for the pages."""
+        ...
+
     def record_resolved(self, resolved: Mapping[TableId, float]) -> None:
         """Each table's `resolved_at`, where it moves forward, in one transaction."""
         ...
@@ -322,6 +328,7 @@ class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks
         self._tables: dict[TableId, TableRow] = {t: TableRow(t) for t in tables}
         super().__init__()
         self.counts: dict[TableId, OpCounts] = {}
+        self.costs: dict[TableId, MergeCost] = {}
         self.events: list[tuple[TableId, str]] = []
         self.estimates: dict[TableId, int] = {}
         self.lines: list[tuple[str, str, TableId | None]] = []
@@ -429,6 +436,10 @@ class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks
             token_sequence=row.token_sequence if token is None else token,
         )
         self.counts[table] = self.counts.get(table, OpCounts()) + counts
+
+    def record_cost(self, table: TableId, cost: MergeCost) -> None:
+        self._write()
+        self.costs[table] = cost
 
     def record_resolved(self, resolved: Mapping[TableId, float]) -> None:
         self._write()

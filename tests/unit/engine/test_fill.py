@@ -16,7 +16,7 @@ from replicators.connectors.model.changes import Op, OpCounts
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import FoldedBatch, TargetTable
+from replicators.connectors.target import FoldedBatch, MergeResult, TargetTable
 from runners.engine.apply.merge import Merger
 from runners.engine.apply.refill import Filler
 from runners.engine.fold.plan import fold_to_file
@@ -216,8 +216,9 @@ def test_what_was_read_for_a_merge_that_then_did_not_need_it_fills_no_later_one(
         def __init__(self) -> None:
             self.rows: list[dict[str, Any]] = []
 
-        def merge(self, table: TargetTable, batch: FoldedBatch) -> None:
+        def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
             self.rows = pa.concat_tables(pq.read_table(p) for p in batch.paths).to_pylist()
+            return MergeResult(True, "u")
 
     store, source, target = MemoryStore([SCHEMA.id]), Source((1, "x", "in", "old")), Target()
     writer: Any = target

@@ -20,7 +20,8 @@ class Paced:
     def __init__(self) -> None:
         self.backlog = Backlog([], 0)
         self.now = 100.0
-        self.pacing = Pacing(self.backlog, 1.0, lambda: self.now)
+        self.spared = 0.0
+        self.pacing = Pacing(self.backlog, 1.0, lambda _: self.spared, lambda: self.now)
 
     def sealed(self, number: int, size: int) -> None:
         row = SegmentRow(number, f"{number}.raw", size, 0, Position(number), True, 1)
@@ -93,4 +94,17 @@ def test_nobody_waits_longer_than_the_limit_nor_with_enough() -> None:
     paced.pacing.begun(TABLE)
     assert not paced.is_due()
     paced.decoded(1, ENOUGH_BYTES)
+    assert paced.is_due()
+
+
+def test_the_targets_budget_stretches_the_interval_and_holds_what_was_cut_off_too() -> None:
+    """Guards `spared`: a table whose day's load jobs run out would fail at every merge until the
+    next day, also with a backlog of several merges."""
+    paced = Paced()
+    paced.spared = 120.0
+    paced.pacing.begun(TABLE)
+    paced.pacing.ended(TABLE, is_cut=True)
+    paced.now += 119.0
+    assert not paced.is_due()
+    paced.now += 1.0
     assert paced.is_due()
