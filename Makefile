@@ -19,7 +19,7 @@ setup: python ## install what the program needs (apt, Python, jars, front-end fi
 setup-tests: python
 	@$(PYTHON) -m setup --tests
 
-demo: setup ## a live PostgreSQL into a lakehouse, in the foreground; Ctrl-C stops it (not for production)
+demo: setup ## a live PostgreSQL into a lakehouse (DEMO_TARGET=postgresql, bigquery: into these), in the foreground; Ctrl-C stops it (not for production)
 	@$(PY) -m demo
 
 demo-reset: setup ## as demo, from an empty start

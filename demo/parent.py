@@ -31,6 +31,7 @@ from demo.processes import (
     stop_all,
     wait_until,
 )
+from demo.targets import TARGETS, Opened
 from setup import processes
 
 WEB_PORT = 8000
@@ -80,9 +81,13 @@ def _answers(port: int) -> bool:
 class Parent:
     """Owns all parts of the demo. `run` blocks until somebody asks it to stop."""
 
-    def __init__(self, place: Place, *, orders: int = shop.ORDERS) -> None:
+    def __init__(
+        self, place: Place, *, orders: int = shop.ORDERS, target: str = "lakehouse"
+    ) -> None:
         self.place = place
         self.orders = orders
+        self.target = TARGETS[target]
+        self.opened = Opened({})
         self.postgres: EmbeddedPostgres | None = None
         self.broker: EmbeddedBroker | None = None
         self.services: dict[str, Service] = {}
@@ -126,7 +131,7 @@ class Parent:
         self.place.prepare()
         self._clear_leftovers()
         if not self.place.is_dev:
-            self._start_postgres()
+            self._open_target(self._start_postgres())
         broker = self._start_broker()
         environment = self.place.environment(redis_url=broker.url)
         self._prepare_django(environment)
@@ -165,12 +170,17 @@ class Parent:
     def _note(self) -> None:
         """Write down the identities of our children."""
         pids = [s.process.pid for s in self.services.values() if s.process is not None]
-        pids += [self.broker.pid] if self.broker is not None and self.broker.pid else []
-        known = [identity for pid in pids if (identity := Identity.of(pid))]
+        pids += [server.pid for server in (self.broker, self.opened.server) if server is not None]
+        known = [identity for pid in pids if pid and (identity := Identity.of(pid))]
         text = json.dumps({"processes": [[k.pid, k.started] for k in known]})
         self.place.write_private(self.place.processes, text)
 
-    def _start_postgres(self) -> None:
+    def _open_target(self, postgres: EmbeddedPostgres) -> None:
+        say(f"the target, {self.target.label} ...")
+        self.opened = self.target.open(self.place, postgres)
+        self._note()
+
+    def _start_postgres(self) -> EmbeddedPostgres:
         say("PostgreSQL ...")
         ports = self.place.read(self.place.folder / "ports.json")
         self.postgres = EmbeddedPostgres(
@@ -185,6 +195,7 @@ class Parent:
         if shop.install(self.postgres, orders=self.orders):
             say(f"  made the shop, {self.orders:,} orders")
         shop.grant_login(self.postgres)
+        return self.postgres
 
     def _start_broker(self) -> EmbeddedBroker:
         say("broker ...")
@@ -250,12 +261,14 @@ class Parent:
                 raise StartFailed(f"«{service.name}» did not start:\n{service.log_tail()}")
 
     def _seed(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        say("the replicator «shop to lakehouse» ...")
+        say(f"the replicator «{self.target.replicator}» ...")
         assert self.postgres is not None
         given = {
             "source": {**self.postgres.params(shop.DATABASE), "user": shop.LOGIN},
-            "warehouse": str(self.place.folder / "warehouse"),
-            "catalog": f"sqlite:///{self.place.folder / 'catalog.sqlite3'}",
+            "name": self.target.replicator,
+            "target_kind": self.target.kind,
+            "target": dict(self.opened.params),
+            "options": dict(self.opened.options or {}),
             "schema": shop.SCHEMA,
             "tables": list(shop.TABLES),
             "known": self.place.read(self.place.result),
@@ -287,6 +300,7 @@ class Parent:
             "user": seeded["user"],
             "password": seeded["password"],
             "token": seeded["token"],
+            "replicator": self.target.replicator,
             "replicator_id": seeded["replicator_id"],
             "source": {"dsn": self.postgres.dsn(shop.DATABASE)},
             "target": seeded["target"],
@@ -312,6 +326,10 @@ class Parent:
                 say("The broker ended; starting it again")
                 self.broker.start()
                 self._note()
+            if self.opened.server is not None and self.opened.server.pid is None:
+                say(f"{self.target.label} ended; starting it again")
+                self.opened.server.start()
+                self._note()
             if self.postgres is not None and self.postgres.pid is None:
                 say("PostgreSQL ended; starting it again")
                 self.postgres.start()
@@ -326,14 +344,14 @@ class Parent:
 
     def _own_pids(self) -> set[int]:
         pids = {s.process.pid for s in self.services.values() if s.process is not None}
-        pids |= {self.broker.pid or 0} if self.broker is not None else set()
+        pids |= {s.pid or 0 for s in (self.broker, self.opened.server) if s is not None}
         return pids | ({self.postgres.pid or 0} if self.postgres is not None else set())
 
     # -- the end
 
     def stop(self) -> None:
-        """Stop in order: traffic, web, beat, workers with their runs, broker, PostgreSQL. After 20
-        s, SIGKILL."""
+        """Stop in order: traffic, web, beat, workers with their runs, broker, the target's server,
+        PostgreSQL. After 20 s, SIGKILL."""
         end = time.monotonic() + STOP_SECONDS
         for name in STOP_ORDER:
             service = self.services.get(name)
@@ -346,6 +364,8 @@ class Parent:
         self._stop_runs(end)
         if self.broker is not None:
             self.broker.stop()
+        if self.opened.server is not None:
+            self.opened.server.stop()
         if self.postgres is not None:
             self.postgres.stop("immediate" if self.is_hurried else "fast")
         self.place.processes.unlink(missing_ok=True)
@@ -355,7 +375,8 @@ class Parent:
 
     def _stop_runs(self, end: float) -> None:
         """Stop the remaining workers and runs: SIGTERM, and when the time is over SIGKILL."""
-        servers = {pid for s in (self.broker, self.postgres) if s is not None and (pid := s.pid)}
+        known = (self.broker, self.postgres, self.opened.server)
+        servers = {pid for s in known if s is not None and (pid := s.pid)}
 
         def find() -> set[Identity]:
             reap(self._own_pids())

@@ -10,18 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 USER = "demo"
-REPLICATOR = "shop to lakehouse"
-CATALOG = "demo"
-
-
-def _target(given: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "format": "iceberg",
-        "catalog_name": CATALOG,
-        "catalog_uri": given["catalog"],
-        "warehouse": given["warehouse"],
-        "namespace": given["schema"],
-    }
 
 
 def _account(known: Mapping[str, Any]) -> tuple[Any, str, str]:
@@ -55,20 +43,21 @@ def _replicator(given: Mapping[str, Any], user: Any) -> str | None:
     from replicators.services import replicator_create, replicator_update
     from runners.services import replicator_start
 
-    row = Replicator.objects.filter(name=REPLICATOR).first()
-    if row is None and given["known"].get("replicator_id"):
+    row = Replicator.objects.filter(name=given["name"]).first()
+    known = given["known"]
+    if row is None and known.get("replicator_id") and known.get("replicator") == given["name"]:
         return None  # a person deleted it
     if row is None:
         tables = [{"schema": given["schema"], "name": n, "columns": []} for n in given["tables"]]
         row = replicator_create(
             actor=user,
-            name=REPLICATOR,
+            name=given["name"],
             source_kind="postgresql",
             source_params=given["source"],
-            target_kind="lakehouse",
-            target_params=_target(given),
+            target_kind=given["target_kind"],
+            target_params=given["target"],
             tables=tables,
-            options={"keep_hours": 1.0},
+            options={"keep_hours": 1.0, **given["options"]},
         )
         replicator_start(replicator=row, actor=user)
     elif row.source_params.get("port") != given["source"]["port"] and row.deleting_since is None:
@@ -88,7 +77,7 @@ def main() -> int:
         "password": password,
         "token": token,
         "replicator_id": _replicator(given, user),
-        "target": _target(given),
+        "target": given["target"],
     }
     sys.stdout.write(json.dumps(answer) + "\n")
     return 0

@@ -5,58 +5,21 @@ Its closed buckets lead to the rows of the source.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from runners.engine.processes import LEASE, end_session
 from tests import replayed
 from tests.e2e.building import begin, choose, fill_files, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
-from tests.e2e.conftest import ROOT, Web
-from tests.harness import FAST, until
+from tests.e2e.conftest import Web
+from tests.e2e.local_run import running
+from tests.harness import until
 from tests.servers import Database
 
 pytestmark = [pytest.mark.e2e, pytest.mark.integration]
-_RUN = """
-from datetime import timedelta
-from django.utils import timezone
-from replicators.models import Replicator
-from runners.models import Run
-Run.objects.all().delete()
-Run.objects.create(pk="{pk}", replicator=Replicator.objects.get(name="to files"), lease="{lease}",
-                   lease_until=timezone.now() + timedelta(seconds=120))
-"""
-
-
-@contextmanager
-def running(web: Web, folder: Path) -> Iterator[None]:
-    """A run of the replicator, without a JVM; it is killed at the end."""
-    pk, lease = uuid.uuid4(), uuid.uuid4().hex
-    web.shell(_RUN.format(pk=pk, lease=lease))
-    environment = {
-        **web.environment, **FAST, LEASE: lease, "REPLICATOR_LOG_URL": str(folder / "log"),
-    }  # fmt: skip
-    output = folder / f"{pk}.log"
-    with output.open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.local.run", str(pk)],
-            cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
-    try:
-        yield
-        assert process.poll() is None, output.read_text()[-3000:]
-    finally:
-        process.kill()
-        process.wait(10)
-        end_session(process.pid)
 
 
 def test_files_are_chosen_in_the_wizard_and_hold_the_rows_of_the_source(
@@ -97,13 +60,13 @@ def test_files_are_chosen_in_the_wizard_and_hold_the_rows_of_the_source(
     def source() -> set[tuple[Any, ...]]:
         return set(database.execute("SELECT id, note FROM orders"))
 
-    with running(web, tmp_path):
+    with running(web, tmp_path, "to files"):
         until(lambda: len(list(table.rglob("*.parquet"))) > 0, "the first copy is delivered")
         database.execute("UPDATE orders SET note = 'changed' WHERE id <= 100")
         until(lambda: rows() == source(), "closed buckets hold the rows")
         database.execute("UPDATE orders SET id = id + 1000 WHERE id > 400")
     database.execute("DELETE FROM orders WHERE id = 1")
-    with running(web, tmp_path):
+    with running(web, tmp_path, "to files"):
         until(lambda: rows() == source(), "closed buckets hold the rows after the kill")
         page.get_by_role("link", name="Tables", exact=True).click()
         badge = page.locator('[data-table="public.orders"] [data-state]')

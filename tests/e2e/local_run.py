@@ -1,0 +1,47 @@
+"""A run of a replicator that was built in the browser, in a process of its own without a JVM."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from runners.engine.processes import LEASE, end_session
+from tests.e2e.conftest import ROOT, Web
+from tests.harness import FAST
+
+_RUN = """
+from datetime import timedelta
+from django.utils import timezone
+from replicators.models import Replicator
+from runners.models import Run
+Run.objects.all().delete()
+Run.objects.create(pk="{pk}", replicator=Replicator.objects.get(name="{name}"), lease="{lease}",
+                   lease_until=timezone.now() + timedelta(seconds=120))
+"""
+
+
+@contextmanager
+def running(web: Web, folder: Path, name: str) -> Iterator[None]:
+    """The replicator of that name runs; it is killed with SIGKILL at the end."""
+    pk, lease = uuid.uuid4(), uuid.uuid4().hex
+    web.shell(_RUN.format(pk=pk, lease=lease, name=name))
+    environment = {
+        **web.environment, **FAST, LEASE: lease, "REPLICATOR_LOG_URL": str(folder / "log"),
+    }  # fmt: skip
+    output = folder / f"{pk}.log"
+    with output.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.local.run", str(pk)],
+            cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+    try:
+        yield
+        assert process.poll() is None, output.read_text()[-3000:]
+    finally:
+        process.kill()
+        process.wait(10)
+        end_session(process.pid)
