@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from replicators.connectors.model.changes import last_sequence
+from replicators.connectors.model.changes import OpCounts, last_sequence
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.positions import Position
 from replicators.connectors.problems.errors import ReplicationError
@@ -20,6 +20,7 @@ from runners.engine.apply.maintenance import FIRST_SECONDS, LAST_SECONDS, Upkeep
 from runners.engine.apply.merge import Merger
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.frontier import Frontier
+from runners.engine.pacing import Pacing
 from runners.engine.scheduler import Scheduler
 from runners.engine.schema.evolution import Evolver
 from runners.engine.schema.watch import Look
@@ -264,3 +265,28 @@ def test_a_table_of_which_something_is_asked_is_looked_into(
     jobs.store._tables[TABLE] = replace(jobs.row(), **asked)
     jobs.jobs.turn()
     assert considered == [jobs.row()]
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_what_one_merge_could_not_take_is_merged_at_once(
+    monkeypatch: pytest.MonkeyPatch, *, is_cut: bool
+) -> None:
+    """Guards `Scheduler._merge`: with an hour between two merges, a backlog of ten merges would
+    take ten hours, and one schema change an hour."""
+    jobs = Jobs()
+    limit = Frontier(9, (5, 9))
+
+    def merge(row: TableRow, files: object, upto: Frontier) -> bool:
+        sequence = last_sequence(7) if is_cut else upto.sequence
+        jobs.store.record_merged(row.id, sequence, sequence, OpCounts())
+        return True
+
+    applier = SimpleNamespace(
+        pending=lambda *_: [change_file(7)], merge=merge, is_ahead=lambda _: False,
+        unmerged=lambda _: [],
+    )  # fmt: skip
+    monkeypatch.setattr(jobs.jobs, "_merger", applier)
+    monkeypatch.setattr(jobs.jobs._rounds, "limit", lambda _: (limit, False))
+    monkeypatch.setattr(jobs.jobs, "_pacing", Pacing(jobs.jobs._backlog, 3600.0))
+    jobs.jobs._merge(jobs.row())
+    assert jobs.jobs._pacing.is_due(TABLE) is is_cut
