@@ -70,7 +70,7 @@ def _postgresql(place: Place, postgres: EmbeddedPostgres) -> Opened:
     if not known:
         postgres.execute(f'CREATE DATABASE "{WAREHOUSE}"')
     postgres.execute(f'GRANT CREATE, CONNECT, TEMPORARY ON DATABASE "{WAREHOUSE}" TO {shop.LOGIN}')
-    return Opened({**postgres.params(WAREHOUSE), "user": shop.LOGIN, "tls": "disable"})
+    return Opened({**postgres.params(WAREHOUSE), "user": shop.LOGIN})
 
 
 def _bigquery(place: Place, postgres: EmbeddedPostgres) -> Opened:
@@ -88,7 +88,7 @@ def _bigquery(place: Place, postgres: EmbeddedPostgres) -> Opened:
     )
     server.start()
     place.write_private(noted, json.dumps({"port": server.port}))
-    params = {"project": "demo", "location": "EU", "endpoint": server.url}
+    params = {"project": "shop-demo", "location": "EU", "endpoint": server.url}
     return Opened(params, server, {"merge_seconds": 5.0})
 
 
