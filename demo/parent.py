@@ -170,8 +170,9 @@ class Parent:
     def _note(self) -> None:
         """Write down the identities of our children."""
         pids = [s.process.pid for s in self.services.values() if s.process is not None]
-        pids += [server.pid for server in (self.broker, self.opened.server) if server is not None]
-        known = [identity for pid in pids if pid and (identity := Identity.of(pid))]
+        servers = [s for s in (self.broker, self.opened.server) if s is not None]
+        pids += [pid for s in servers if (pid := s.pid)]
+        known = [identity for pid in pids if (identity := Identity.of(pid))]
         text = json.dumps({"processes": [[k.pid, k.started] for k in known]})
         self.place.write_private(self.place.processes, text)
 
