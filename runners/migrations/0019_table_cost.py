@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = (("runners", "0017_table_schema"),)
+    dependencies = (("runners", "0018_rewind_schema_code"),)
 
     operations = (
         migrations.AddField("table", "spent", models.JSONField(default=dict, blank=True)),
