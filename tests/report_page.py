@@ -17,6 +17,7 @@ HEAD = """# Test report
 Written by `make test-long`; not edited by hand. What each test holds is in [guarantees.md](guarantees.md).
 A file's row is of the commit at which it last ran whole, or at which a case of it failed;
 after a plus, of the commit at which cases that had failed or not run passed later.
+Files have the names that they had at that commit; `git log --follow` finds those of today.
 """  # noqa: E501
 COLUMNS = ("file", "cases", "passed", "failed", "skipped", "not run", "seconds", "commit", "day")
 SECTIONS = ("Failures", "Not run", "Seeds and figures", "Slowest cases, with their fixtures")
