@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -22,7 +21,7 @@ from drafts.table_pages import keys, query_of
 from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.problems.problem import Severity
+from replicators.connectors.problems.problem import ProblemJson, Severity
 from replicators.models import Replicator
 from replicators.pages import go, is_partial, may_edit
 from replicators.people import person
@@ -44,7 +43,7 @@ class _Page:
     picked: set[Key]
     query: Query
     status: int = 200
-    problems: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[ProblemJson] = field(default_factory=list)
     refused: str = ""
     is_asked: bool = False
     droppable: list[tuple[str, str, str]] = field(default_factory=list)

@@ -29,7 +29,7 @@ from replicators.config import (
 from replicators.connectors.model.modes import KEEPS_PAST, text_of
 from replicators.connectors.params import MASK, Param, cleared, describe
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.problems.problem import Severity
+from replicators.connectors.problems.problem import ProblemJson, Severity
 from replicators.forms import (
     Field,
     option_fields,
@@ -73,12 +73,12 @@ class _Page:
     form: Form
     status: int = 200
     errors: Mapping[str, str] = field(default_factory=dict)
-    problems: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[ProblemJson] = field(default_factory=list)
     refused: str = ""
     is_stale: bool = False
     may_accept: bool = False
     tested: str = ""
-    reported: list[dict[str, Any]] = field(default_factory=list)
+    reported: list[ProblemJson] = field(default_factory=list)
 
 
 @sensitive_post_parameters()

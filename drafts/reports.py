@@ -12,6 +12,7 @@ from drafts.choice import Key, by_key
 from drafts.digests import assessed_digest
 from drafts.models import Draft, StoredReport
 from replicators.connectors.model.modes import Mode
+from replicators.connectors.problems.problem import ProblemJson
 
 ERROR = "ERROR"
 REPORTED_BY_LINE = frozenset(
@@ -35,7 +36,7 @@ class ColumnLine:
     reason: str
     is_key: bool
     decision: str
-    problem: dict[str, Any] | None = None
+    problem: ProblemJson | None = None
 
     @property
     def is_error(self) -> bool:
@@ -57,7 +58,7 @@ class TableLine:
     name: str
     has_key: bool
     columns: list[ColumnLine]
-    problems: list[dict[str, Any]]
+    problems: list[ProblemJson]
     mode: str = Mode.MIRROR
     added: tuple[tuple[str, str], ...] = ()
 
@@ -84,7 +85,7 @@ class TableLine:
         return any(p["severity"] == ERROR for p in self.problems)
 
     @property
-    def reported(self) -> list[dict[str, Any]]:
+    def reported(self) -> list[ProblemJson]:
         """The problems that no column's line shows."""
         lines = {c.name for c in self.columns if c.support != Support.YES}
         return [
@@ -106,7 +107,7 @@ class ReportView:
     assessed_at: datetime
     is_stale: bool
     tables: list[TableLine]
-    general: list[dict[str, Any]]
+    general: list[ProblemJson]
     explicit: frozenset[Key] = field(default_factory=frozenset)
 
     @property
@@ -185,10 +186,12 @@ def report_of(draft: Draft) -> ReportView | None:
     )
 
 
-def _by_table(problems: Iterable[dict[str, Any]]) -> dict[Key | None, list[dict[str, Any]]]:
-    found: dict[Key | None, list[dict[str, Any]]] = {}
+def _by_table(problems: Iterable[ProblemJson]) -> dict[Key | None, list[ProblemJson]]:
+    found: dict[Key | None, list[ProblemJson]] = {}
     for problem in problems:
-        key = (problem["schema"], problem["table"]) if problem["table"] else None
+        key: Key | None = None
+        if problem["schema"] is not None and problem["table"]:
+            key = (problem["schema"], problem["table"])
         found.setdefault(key, []).append(problem)
     return found
 
@@ -197,7 +200,7 @@ def _table(
     raw: Mapping[str, Any],
     choice: Mapping[str, Any],
     accepted: set[tuple[Any, ...]],
-    problems: list[dict[str, Any]],
+    problems: list[ProblemJson],
 ) -> TableLine:
     kept = set(choice.get("columns") or ())
     by_column = {p["column"]: p for p in reversed(problems)}

@@ -22,6 +22,7 @@ from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.model.modes import CHOICES, Mode, mode_for, why_inserts
 from replicators.connectors.model.schema import EXCLUDABLE, TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import ProblemJson
 from replicators.forms import Field, option_fields, picks_fitting
 from replicators.options import Options
 from replicators.pages import go, is_partial, toasted
@@ -59,7 +60,7 @@ def _posted(visit: Visit, query: Query) -> HttpResponse:
     return response
 
 
-def _asked(visit: Visit) -> dict[str, Any] | None:
+def _asked(visit: Visit) -> ProblemJson | None:
     """Ask the source for its tables. Returns the problem, if there is one."""
     try:
         listing_refresh(visit.draft)
@@ -143,7 +144,7 @@ def _text(query: Query) -> str:
     return urlencode({k: v for k, v in given.items() if v})
 
 
-def _shown(visit: Visit, query: Query, problem: dict[str, Any] | None = None) -> HttpResponse:
+def _shown(visit: Visit, query: Query, problem: ProblemJson | None = None) -> HttpResponse:
     if visit.conflict:
         visit.draft.tables = visit.typed["tables"]
     found, kind = find(visit.draft, query), visit.draft.source_kind

@@ -4,7 +4,7 @@ result."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -30,7 +30,7 @@ def is_partial(request: HttpRequest) -> bool:
 
 
 def render_page(
-    request: HttpRequest, page: str, panel: str, context: dict[str, Any], status: int = 200
+    request: HttpRequest, page: str, panel: str, context: Mapping[str, object], status: int = 200
 ) -> HttpResponse:
     """The page, or only its panel where HTMX asks."""
     template = panel if is_partial(request) else page

@@ -30,6 +30,7 @@ from runners.metrics.status import (
 from runners.metrics.totals import Totals, lag_facts, totals_of
 from runners.models import Event, Progress, Run, Table, TableMetric
 from runners.shown import (
+    ErrorShown,
     ReplicatorView,
     RunView,
     TableView,
@@ -112,14 +113,14 @@ def _shown(loaded: _Loaded, totals: Totals, live: int, now: datetime) -> Shown:
     return replicator_state(facts, now)
 
 
-def _all_failing(totals: Totals) -> dict[str, Any] | None:
+def _all_failing(totals: Totals) -> ErrorShown | None:
     """The error `run:tables-failing` where every table fails; None while one table is well."""
     if not totals.failing or totals.failing < totals.tables:
         return None
     return error_shown("run:tables-failing", {"count": str(totals.failing)}, totals.failing_since)
 
 
-def _error(loaded: _Loaded, totals: Totals) -> dict[str, Any] | None:
+def _error(loaded: _Loaded, totals: Totals) -> ErrorShown | None:
     """The error that keeps it from running; None where it has run well since. Once retries are
     given up, the suggestion does not say to wait for the next retry."""
     progress, is_outlived = loaded.progress, loaded.last_started_at and loaded.last_state in _WELL
@@ -135,11 +136,13 @@ def _error(loaded: _Loaded, totals: Totals) -> dict[str, Any] | None:
     return found
 
 
-def _waits_for_run(names: list[str]) -> dict[str, Any] | None:
+def _waits_for_run(names: list[str]) -> ErrorShown | None:
     """The notice that the limit of runs is reached, with the names of those that run."""
     facts = run_limit_facts(names)
     found = error_shown("run:limit", facts, None)
-    return found and found | {"severity": Severity.INFO}
+    if found:
+        found["severity"] = Severity.INFO
+    return found
 
 
 def _view(loaded: _Loaded, totals: Totals, live: list[str], now: datetime) -> ReplicatorView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from django.utils import timezone
 
@@ -17,6 +17,17 @@ from runners.models import Run, Table
 from runners.states import RunState, TableState
 
 
+class ErrorShown(TypedDict):
+    """An error of a run or a table, its texts in words."""
+
+    code: str
+    title: str
+    message: str
+    suggestion: str
+    since: str | None
+    severity: NotRequired[str]
+
+
 @dataclass(frozen=True, slots=True)
 class TableView:
     """A table as pages and REST show it."""
@@ -25,7 +36,7 @@ class TableView:
     shown: Shown
     lag_seconds: float | None
     snapshot_percent: int | None
-    error: dict[str, Any] | None
+    error: ErrorShown | None
 
     @property
     def called(self) -> str:
@@ -73,7 +84,7 @@ class ReplicatorView:
     replicator: Replicator
     shown: Shown
     totals: Totals
-    error: dict[str, Any] | None
+    error: ErrorShown | None
     retry_at: datetime | None
     facts: dict[str, Any] = field(default_factory=dict)
     facts_at: datetime | None = None
@@ -128,7 +139,7 @@ class ReplicatorView:
         return {state: count for state, count in found.items() if count}
 
 
-def reported(error: dict[str, Any] | None) -> dict[str, Any] | None:
+def reported(error: ErrorShown | None) -> dict[str, Any] | None:
     """An error in the form of REST, without the fields that only a page's notice has."""
     return error and {k: v for k, v in error.items() if k not in {"title", "severity"}}
 
@@ -138,7 +149,7 @@ class RunView:
     """A run as a page shows it."""
 
     run: Run
-    error: dict[str, Any] | None
+    error: ErrorShown | None
     stopped_by: str = ""
 
     @property
@@ -164,7 +175,7 @@ class RunView:
 
 def error_shown(
     code: str, facts: dict[str, Any], since: datetime | None, table: TableId | None = None
-) -> dict[str, Any] | None:
+) -> ErrorShown | None:
     """An error as `{code, title, message, suggestion, since}`; None without a code."""
     if not code:
         return None

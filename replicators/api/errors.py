@@ -24,7 +24,7 @@ from replicators.api.idempotency import KeyInUse, Replayed
 from replicators.config import InvalidConfig
 from replicators.connectors.params import InvalidParams
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.problems.problem import Problem
+from replicators.connectors.problems.problem import Problem, ProblemJson
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Answer:
     code: str
     message: str
     fields: dict[str, list[str]] = field(default_factory=dict)
-    problems: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[ProblemJson] = field(default_factory=list)
     retry_after: int = 0
 
     def body(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def answers(kind: type[Exception]) -> Callable[[Callable[[Any], Answer]], Callab
     return register
 
 
-def error_to_json(error: ReplicationError) -> dict[str, Any]:
+def error_to_json(error: ReplicationError) -> ProblemJson:
     """A `ReplicationError` in the form of a problem."""
     return Problem(error.code, table=error.table, facts=tuple(error.facts.items())).to_json()
 

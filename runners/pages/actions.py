@@ -75,8 +75,11 @@ def _refused(request: HttpRequest, found: Replicator, failed: str, text: str) ->
     if is_partial(request):
         response = panels.refreshed(request, found, refused=refused, status=409)
     else:
-        context = panels.overview_context(request, found, {}) | {"refused": refused}
-        context |= panels.charts_context(found, {})
+        context = {
+            **panels.overview_context(request, found, {}),
+            **panels.charts_context(found, {}),
+            "refused": refused,
+        }
         response = render(request, "runners/replicator.html", context, status=409)
     return toasted(response, f"{failed}. {text}", "error")
 

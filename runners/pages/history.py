@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypedDict
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -23,7 +23,7 @@ from replicators.pages import is_partial, may_view, render_page
 from replicators.services import params_shown, replicator_export
 from runners import selectors
 from runners.logs import read
-from runners.models import Table
+from runners.models import Event, Table
 from runners.pages import panels
 from runners.tables.quarantine import QUARANTINED_SHOWN, quarantined_page
 
@@ -56,7 +56,7 @@ def log(request: HttpRequest, found: Replicator) -> HttpResponseBase:
     )
     if after and not lines:
         return HttpResponse(status=204)
-    context = {
+    context: dict[str, object] = {
         "replicator": found,
         "lines": lines,
         "after": lines[-1].pk if lines else 0,
@@ -66,8 +66,11 @@ def log(request: HttpRequest, found: Replicator) -> HttpResponseBase:
     }
     if is_partial(request) and (after or before):
         return render_page(request, "", "runners/partials/_log_lines.html", context)
-    context |= panels.head_context(request, found, "logs")
-    context |= {"levels": read.log_levels(found), "tables": read.log_tables(found)}
+    context |= {
+        **panels.head_context(request, found, "logs"),
+        "levels": read.log_levels(found),
+        "tables": read.log_tables(found),
+    }
     return render_page(
         request, "runners/replicator_log.html", "runners/partials/_log.html", context
     )
@@ -85,15 +88,37 @@ def quarantined(request: HttpRequest, found: Replicator) -> HttpResponse:
         )
     except Table.DoesNotExist as err:
         raise Http404 from err
-    context = panels.head_context(request, found, "tables")
     more = rows[-1].sequence if len(rows) == QUARANTINED_SHOWN else None
-    context |= {"row": table, "quarantined": rows, "more": more}
+    context = {
+        **panels.head_context(request, found, "tables"),
+        "row": table,
+        "quarantined": rows,
+        "more": more,
+    }
     return render_page(
         request,
         "runners/replicator_quarantined.html",
         "runners/partials/_quarantined.html",
         context,
     )
+
+
+class EventsContext(panels.Versioned):
+    """A list of events."""
+
+    events: Sequence[Event]
+    before: int
+    is_earlier: bool
+    is_people: bool
+    with_replicator: bool
+
+
+class PartShown(TypedDict):
+    """A connector of a replicator: its role, its name, and its parameters with their labels."""
+
+    role: str
+    label: str
+    rows: list[tuple[str, Any]]
 
 
 def _download(found: Replicator, query: dict[str, str]) -> StreamingHttpResponse:
@@ -107,7 +132,7 @@ def _download(found: Replicator, query: dict[str, str]) -> StreamingHttpResponse
     return response
 
 
-def _events(request: HttpRequest, found: Replicator | None) -> dict[str, Any]:
+def _events(request: HttpRequest, found: Replicator | None) -> EventsContext:
     before = _cursor(request, "before")
     is_people = request.GET.get("by") == "people"
     events = selectors.events_shown(found, before=before, is_people=is_people, limit=EVENTS)
@@ -122,23 +147,26 @@ def _events(request: HttpRequest, found: Replicator | None) -> dict[str, Any]:
 
 
 def _events_page(
-    request: HttpRequest, page: str, panel: str, context: dict[str, Any]
+    request: HttpRequest, page: str, panel: str, found: EventsContext, **around: object
 ) -> HttpResponse:
-    if is_partial(request) and request.GET.get("version") == context["version"]:
+    """The list of events on its page; `around`: what else the page shows."""
+    if is_partial(request) and request.GET.get("version") == found["version"]:
         return HttpResponse(status=204)
-    is_more = context["is_earlier"] and is_partial(request)
-    return render_page(
-        request, page, "runners/partials/_event_lines.html" if is_more else panel, context
-    )
+    is_more = found["is_earlier"] and is_partial(request)
+    panel = "runners/partials/_event_lines.html" if is_more else panel
+    return render_page(request, page, panel, {**around, **found})
 
 
 @panels.page
 def replicator_activity(request: HttpRequest, found: Replicator) -> HttpResponse:
     """What happened to one replicator, and its runs."""
-    context = panels.head_context(request, found, "activity")
-    context |= _events(request, found) | {"runs": selectors.runs_shown(found, limit=RUNS)}
     return _events_page(
-        request, "runners/replicator_activity.html", "runners/partials/_activity.html", context
+        request,
+        "runners/replicator_activity.html",
+        "runners/partials/_activity.html",
+        _events(request, found),
+        **panels.head_context(request, found, "activity"),
+        runs=selectors.runs_shown(found, limit=RUNS),
     )
 
 
@@ -146,8 +174,14 @@ def replicator_activity(request: HttpRequest, found: Replicator) -> HttpResponse
 @require_GET
 def activity(request: HttpRequest) -> HttpResponse:
     """What happened to all replicators, newest first."""
-    context = {"section": "activity", **_events(request, None)}
-    return _events_page(request, "runners/activity.html", "runners/partials/_events.html", context)
+    events = _events(request, None)
+    return _events_page(
+        request,
+        "runners/activity.html",
+        "runners/partials/_events.html",
+        events,
+        section="activity",
+    )
 
 
 @may_view
@@ -160,7 +194,8 @@ def configuration(request: HttpRequest, pk: str) -> HttpResponse:
         response = JsonResponse(exported, json_dumps_params={"indent": 2})
         response["Content-Disposition"] = f'attachment; filename="{_file_name(found)}.json"'
         return response
-    context = panels.head_context(request, found, "configuration") | {
+    context = {
+        **panels.head_context(request, found, "configuration"),
         "parts": [_part(found, role) for role in ("source", "target")],
         "options": _options(found),
         "exported": json.dumps(exported, indent=2),
@@ -174,7 +209,7 @@ def _file_name(found: Replicator) -> str:
     return f"{slugify(found.name) or 'replicator'}-{timezone.now():%Y%m%d-%H%M%S}"
 
 
-def _part(found: Replicator, role: str) -> dict[str, Any]:
+def _part(found: Replicator, role: str) -> PartShown:
     """A connector with its parameters under their labels; where its plugin is missing, under their
     names."""
     kind, values = getattr(found, f"{role}_kind"), params_shown(found, role)

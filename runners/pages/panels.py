@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 from django.contrib import messages
@@ -21,24 +21,25 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from replicators.config import source_plugin, target_can
-from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.capabilities import SourceCapabilities, TargetCapabilities
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.pages import View, is_partial, may_view
 from replicators.permissions import can_edit
 from runners import selectors
 from runners.metrics import charts
-from runners.metrics.copying import copy_progress
-from runners.metrics.spending import spending_of
+from runners.metrics.copying import CopyProgress, copy_progress
+from runners.metrics.spending import Spending, spending_of
 from runners.metrics.status import FRESH_SECONDS
 from runners.metrics.totals import SINCE
-from runners.models import Table
+from runners.models import NewTable, Table, Watermark
 from runners.pages.listing import (
     GROUPS,
     LINE_SORTS,
     TABLE_SORTS,
     Asked,
     Line,
+    Page,
     lines_listed,
     tables_listed,
 )
@@ -51,13 +52,81 @@ FAILING_SHOWN = 5
 Query = Mapping[str, str]
 
 
+Chip = tuple[str, str, int]
+"""A filter above a list: its value in the address, its label, and how many lines it has."""
+
+
+class Versioned(TypedDict):
+    """A panel that refreshes itself: `version` changes with what it shows."""
+
+    version: str
+
+
+class ListContext(Versioned):
+    """The list of all replicators."""
+
+    section: str
+    page: Page[Line]
+    asked: Asked
+    chips: list[Chip]
+    has_any: bool
+    is_editor: bool
+
+
+class HeadContext(Versioned):
+    """The top of each page of a replicator."""
+
+    section: str
+    tab: str
+    new_tables: list[NewTable]
+    view: ReplicatorView
+    replicator: Replicator
+    is_editor: bool
+    is_paused: bool
+    source_can: SourceCapabilities
+    target_can: TargetCapabilities | None
+
+
+class OverviewContext(HeadContext):
+    """A replicator's overview."""
+
+    failing: list[TableView]
+    failing_more: int
+    log: SourceLog
+    rate: float | None
+    worst: TableView | None
+    hour: charts.Series
+    consistent: Watermark | None
+    copying: CopyProgress | None
+    spending: Spending | None
+    is_stale: bool
+    body: str
+
+
+class ChartsContext(TypedDict):
+    """A replicator's charts."""
+
+    series: charts.Series
+    ranges: Collection[charts.Range]
+
+
+class TablesContext(HeadContext):
+    """A page of a replicator's tables."""
+
+    page: Page[Table]
+    asked: Asked
+    chips: list[Chip]
+    lines: list[TableLine]
+    body: str
+
+
 def version_of(*shown: Any) -> str:
     """A text that changes whenever one of the shown values changes."""
     return hashlib.sha256(json.dumps(shown, default=str).encode()).hexdigest()[:16]
 
 
 # --- all replicators ---------------------------------------------------------------------------------------------  # noqa: E501
-def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
+def list_context(request: HttpRequest, query: Query) -> ListContext:
     """The list of replicators that the address asks for."""
     views = selectors.replicators_for_list()
     recent = charts.recent([v.replicator.pk for v in views], timezone.now())
@@ -85,7 +154,7 @@ def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
 
 
 # --- one replicator ----------------------------------------------------------------------------------------------  # noqa: E501
-def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> dict[str, Any]:
+def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> HeadContext:
     """Name, state, actions and tabs, at the top of each page of a replicator."""
     view = selectors.replicator_view(replicator)
     asked = tables_asked(replicator)
@@ -164,11 +233,11 @@ def _worst(view: ReplicatorView) -> TableView | None:
     return max(found, key=lambda t: t.lag_seconds or 0.0, default=None)
 
 
-def overview_context(request: HttpRequest, replicator: Replicator, query: Query) -> dict[str, Any]:
+def overview_context(request: HttpRequest, replicator: Replicator, query: Query) -> OverviewContext:
     """State, lag, rates, failing tables, and both logs."""
     now = timezone.now()
     context = head_context(request, replicator, "overview")
-    view: ReplicatorView = context["view"]
+    view = context["view"]
     failing = selectors.tables_shown(replicator).filter(state=TableState.FAILING)
     lines = selectors.table_views(view, failing[:FAILING_SHOWN])
     log = source_log(view, now)
@@ -183,7 +252,8 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
         worst and str(worst.row), hour.lag_p50, hour.lag_p99, consistent and consistent.pk,
         copying and copying.to_json(), spending and asdict(spending.use),
     )  # fmt: skip
-    return context | {
+    return {
+        **context,
         "failing": lines,
         "failing_more": view.totals.failing - len(lines),
         "log": log,
@@ -203,7 +273,7 @@ def _is_old(at: datetime | None, now: datetime) -> bool:
     return at is None or (now - at).total_seconds() > FRESH_SECONDS
 
 
-def charts_context(replicator: Replicator, query: Query) -> dict[str, Any]:
+def charts_context(replicator: Replicator, query: Query) -> ChartsContext:
     """Throughput and lag over the chosen range."""
     chosen = charts.RANGES.get(query.get("range", ""), charts.RANGES["1h"])
     return {
@@ -233,11 +303,11 @@ def _table_line(view: TableView, rate: float | None, slower: str) -> TableLine:
     return TableLine(view, rate, left / rate if rate and left > 0 else None, slower)
 
 
-def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -> dict[str, Any]:
+def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -> TablesContext:
     """The page of tables that the address asks for."""
     now = timezone.now()
     context = head_context(request, replicator, "tables")
-    view: ReplicatorView = context["view"]
+    view = context["view"]
     asked = Asked.of(query, sorts=list(TABLE_SORTS), states=TABLES_SHOWN)
     page = tables_listed(selectors.tables_found(view, state=asked.state), asked)
     rows = list(page.rows)
@@ -261,7 +331,8 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
         ]
         for t in lines
     ]
-    return context | {
+    return {
+        **context,
         "page": page,
         "asked": asked,
         "chips": chips,
@@ -305,7 +376,7 @@ def page(view: Callable[[HttpRequest, Replicator], HttpResponseBase]) -> View:
 
 
 # --- after an action ---------------------------------------------------------------------------------------------  # noqa: E501
-_LIVE: dict[str, Callable[[HttpRequest, Replicator, Query], dict[str, Any]]] = {
+_LIVE: dict[str, Callable[[HttpRequest, Replicator, Query], HeadContext]] = {
     "replicator": overview_context,
     "replicator-tables": tables_context,
 }
@@ -331,11 +402,11 @@ def refreshed(
     """Every live panel of the page that an action came from; HTMX puts each in its own place."""
     name, query = _where(request)
     if name == "replicators":
-        context = list_context(request, query) | {"is_oob": True, "refused": refused}
-        return render(request, "runners/partials/_replicators.html", context, status=status)
+        listed = {**list_context(request, query), "is_oob": True, "refused": refused}
+        return render(request, "runners/partials/_replicators.html", listed, status=status)
     if build := _LIVE.get(name):
         context = build(request, replicator, query)
     else:
         context = head_context(request, replicator, name.removeprefix("replicator-"))
-    context |= {"is_oob": True, "is_action": True, "refused": refused}
-    return render(request, "runners/partials/_live.html", context, status=status)
+    shown = {**context, "is_oob": True, "is_action": True, "refused": refused}
+    return render(request, "runners/partials/_live.html", shown, status=status)

@@ -3,8 +3,6 @@ only; `runners.pages.actions` changes."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
@@ -17,7 +15,11 @@ from runners.pages import panels
 from runners.supervision.health import worker_health
 
 
-def _unchanged(request: HttpRequest, context: dict[str, Any]) -> bool:
+class OverviewPage(panels.OverviewContext, panels.ChartsContext):
+    """The whole page of the overview."""
+
+
+def _unchanged(request: HttpRequest, context: panels.Versioned) -> bool:
     return is_partial(request) and request.GET.get("version") == context["version"]
 
 
@@ -33,7 +35,7 @@ def replicators(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _live(request: HttpRequest, page: str, context: dict[str, Any]) -> HttpResponse:
+def _live(request: HttpRequest, page: str, context: panels.HeadContext) -> HttpResponse:
     """The page. HTMX gets the body panel, and the head to put in its place; 204 where nothing has
     changed."""
     if _unchanged(request, context):
@@ -54,9 +56,10 @@ def replicator(request: HttpRequest, pk: str) -> HttpResponse:
     if found is None:
         return _gone(request, pk)
     context = panels.overview_context(request, found, request.GET)
-    if not is_partial(request):
-        context |= panels.charts_context(found, request.GET)
-    return _live(request, "runners/replicator.html", context)
+    if is_partial(request):
+        return _live(request, "runners/replicator.html", context)
+    whole: OverviewPage = {**context, **panels.charts_context(found, request.GET)}
+    return _live(request, "runners/replicator.html", whole)
 
 
 def _gone(request: HttpRequest, pk: str) -> HttpResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TypedDict
 
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.lookup import message_of
@@ -17,6 +17,20 @@ class Severity(StrEnum):
     ERROR = "ERROR"
     WARNING = "WARNING"
     INFO = "INFO"
+
+
+class ProblemJson(TypedDict):
+    """A problem as REST, stored assessments and pages have it, its texts in words."""
+
+    code: str
+    severity: str
+    schema: str | None
+    table: str | None
+    column: str | None
+    title: str
+    message: str
+    suggestion: str
+    impact: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +70,7 @@ class Problem:
             values.setdefault("column", self.column)
         return message_of(self.code).render(values)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ProblemJson:
         """The form that REST and stored assessments use."""
         message = self.message
         return {
