@@ -277,12 +277,12 @@ def _options(data: Mapping[str, Any], target_params: Any) -> Options:
 
 def place_params(kind: str) -> dict[str, Any]:
     """The parameters of a target that say where its tables are, with their defaults: every text
-    except secrets and user names (`user`, `catalog_user`). They can't be changed later, since the
-    tables would be written anew in another place."""
+    except secrets, user names (`user`, `catalog_user`) and those that are movable. They can't be
+    changed later, since the tables would be written anew in another place."""
     return {
         p.name: p.default
         for p in params.describe(target_plugin(kind).params)
-        if p.kind is str and not p.secret and not p.name.endswith("user")
+        if p.kind is str and not p.secret and not p.is_movable and not p.name.endswith("user")
     }
 
 

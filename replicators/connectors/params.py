@@ -46,6 +46,7 @@ class Param:
     addresses: bool = False
     secrets_go: str = ""
     check: Callable[[str], str] | None = None
+    is_movable: bool = False
 
 
 def param(
@@ -61,13 +62,15 @@ def param(
     addresses: bool = False,
     secrets_go: str = "",
     check: Callable[[str], str] | None = None,
+    is_movable: bool = False,
 ) -> Any:
     """A dataclass field with its metadata. Without a default it is required. Secrets stay out of
     `repr`. `note` stands in forms in place of "optional", for a parameter that is only sometimes
     needed. `addresses`: the parameter says where the secrets are sent, how safely, or whose they
     are; after it changes, the secrets must be entered again. `secrets_go`: where a secret belongs
     that somebody writes into this text, if not into a field. `check` returns what is wrong with a
-    text, as a sentence; empty where nothing is."""
+    text, as a sentence; empty where nothing is. `is_movable`: a target's text that may be changed
+    later, since the same tables are found under the new value or not at all."""
     metadata = {
         "label": label,
         "help": help,
@@ -79,6 +82,7 @@ def param(
         "addresses": addresses,
         "secrets_go": secrets_go,
         "check": check,
+        "is_movable": is_movable,
     }
     if default is MISSING:
         return field(metadata=metadata, repr=not secret)

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.django_db
 PLACES = {
     "lakehouse": {"warehouse", "format", "catalog_uri", "catalog_name", "namespace"},
     "files": {"location", "format", "bucket", "compression"},
+    "postgresql": {"database", "schema"},
     "memory": {"namespace", "fault"},
 }
 

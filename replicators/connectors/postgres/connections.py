@@ -41,6 +41,10 @@ def _root_certificate() -> str | None:
     return None if named or own.exists() else "system"
 
 
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace(" ", "\\ ")
+
+
 def limited(options: Mapping[str, str]) -> dict[str, str]:
     """The options, with the time of a look as the limit of each statement."""
     seconds = limits.statement_seconds()
@@ -67,7 +71,7 @@ def connection_string(
         "keepalives_interval": 10,
         "keepalives_count": 3,
         "tcp_user_timeout": int(limits.left(SILENT_SECONDS) * 1000),
-        "options": " ".join(f"-c {k}={v}" for k, v in limited(options).items()),
+        "options": " ".join(f"-c {k}={_escaped(v)}" for k, v in limited(options).items()),
     }
     if server.sslmode == "verify-full":
         values["sslrootcert"] = _root_certificate()

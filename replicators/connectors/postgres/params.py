@@ -32,12 +32,13 @@ def _host_fault(text: str) -> str:
     return "" if text.startswith("/") and ":" not in text else host_fault(text)
 
 
-def host() -> Any:
+def host(*, is_movable: bool = False) -> Any:
     """The server's host."""
     return param(
         "Host",
         help="Name or address of the server, or the folder of its socket.",
         addresses=True,
+        is_movable=is_movable,
         check=_host_fault,
     )
 
@@ -52,7 +53,7 @@ def password() -> Any:
     return param("Password", default="", secret=True)
 
 
-def tls() -> Any:
+def tls(*, is_movable: bool = False) -> Any:
     """How the connection is encrypted."""
     return param(
         "TLS",
@@ -60,6 +61,7 @@ def tls() -> Any:
         default="prefer",
         choices=TLS_MODES,
         addresses=True,
+        is_movable=is_movable,
     )
 
 

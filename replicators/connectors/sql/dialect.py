@@ -75,7 +75,7 @@ class SqlDialect:
     most_keys: int = field(default=1000)
     orders: Callable[[Column], bool] = lambda _: True
 
-    def sql(self, tree: exp.Expression) -> str:
+    def sql(self, tree: exp.Expression | exp.Query) -> str:
         """The tree as text. A construct that the dialect lacks raises sqlglot's
         UnsupportedError."""
         text = tree.sql(dialect=self.name, unsupported_level=ErrorLevel.RAISE)

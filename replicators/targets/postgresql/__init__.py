@@ -1,0 +1,46 @@
+"""PostgreSQL 14 and newer as a target: each merge is one transaction. Importing this loads no
+driver."""
+
+from __future__ import annotations
+
+from replicators.connectors.capabilities import Delivery, TargetCapabilities
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.target import Target, TargetChecks, TargetPlugin
+from replicators.connectors.tasks import Tasks
+from replicators.targets.postgresql.messages import MESSAGES
+from replicators.targets.postgresql.params import PostgresqlTargetParams, places
+from replicators.targets.postgresql.setup import setup
+from replicators.targets.postgresql.types import fit
+
+__all__ = ["PLUGIN"]
+
+
+def _checks(params: PostgresqlTargetParams) -> TargetChecks:
+    from replicators.targets.postgresql.checks import PostgresqlTargetChecks
+
+    return PostgresqlTargetChecks(params)
+
+
+def _writer(params: PostgresqlTargetParams, tasks: Tasks) -> Target:
+    from replicators.targets.postgresql.writer import writer
+
+    return writer(params, tasks.folder)
+
+
+PLUGIN = TargetPlugin(
+    name="postgresql",
+    label="PostgreSQL",
+    summary="Tables of a PostgreSQL database; each merge is one transaction.",
+    params=PostgresqlTargetParams,
+    capabilities=TargetCapabilities(
+        delivery=Delivery.EXACTLY_ONCE,
+        is_replaced_at_once=True,
+        modes=tuple(Mode),
+    ),
+    fit=fit,
+    checks=_checks,
+    writer=_writer,
+    setup=setup,
+    places=places,
+    messages=MESSAGES,
+)

@@ -1,0 +1,212 @@
+"""Preflight of a PostgreSQL target: whether it can be reached and written, and which names are
+taken. Makes and changes nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from replicators.connectors.closing import Closing
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.postgres import sql
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Problem, Severity
+from replicators.targets.postgresql import naming
+from replicators.targets.postgresql.connections import Connection, connect
+from replicators.targets.postgresql.errors import translate
+from replicators.targets.postgresql.params import PostgresqlTargetParams
+from replicators.targets.postgresql.publishing import quoted
+
+MINIMUM_VERSION = 140000
+MOST_COLUMNS = 1600
+SERVER = """
+SELECT current_setting('server_version_num')::int, current_setting('server_version'),
+       pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool,
+       pg_encoding_to_char(d.encoding),
+       t.spcname, has_tablespace_privilege(t.oid, 'CREATE') OR t.oid = d.dattablespace
+FROM pg_database d
+LEFT JOIN pg_tablespace t ON t.spcname = nullif(current_setting('default_tablespace'), '')
+WHERE d.datname = current_database()
+"""
+SCHEMAS = """
+SELECT n.nspname, has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(n.oid, 'CREATE')
+FROM pg_namespace n WHERE n.nspname = ANY(%s)
+"""
+TABLES = """
+SELECT n.nspname, c.relname, c.oid::bigint, pg_has_role(current_user, c.relowner, 'USAGE')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
+  ON w.schema_name = n.nspname AND w.table_name = c.relname
+"""
+OWNERS = "SELECT target_table, replicator FROM {} WHERE target_table = ANY(%s)"
+Names = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """A table that the target has: its OID, whether we may alter it, and the replicator whose it
+    is."""
+
+    oid: int
+    is_owned: bool
+    replicator: str
+
+
+class PostgresqlTargetChecks(Closing):
+    """See `connectors.target.TargetChecks`. It connects only when asked, so that creating it never
+    fails."""
+
+    def __init__(self, params: PostgresqlTargetParams) -> None:
+        self.params = params
+
+    def connection(self) -> list[Problem]:
+        """Problems of server, database and role. An unreachable server is a problem, not an
+        exception."""
+        try:
+            with connect(self.params) as connection:
+                return list(self._server(connection))
+        except (psycopg.Error, ReplicationError) as err:
+            return [self._problem(err)]
+
+    def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
+        """Problems of the chosen tables: names, rights and tables that are taken."""
+        places = {t.id: naming.names(self.params, t.id) for t in tables}
+        found = [p for t in tables for p in _named(t, places[t.id])]
+        found += _shared(tables, places)
+        try:
+            with connect(self.params) as connection:
+                found += self._schemas(connection, sorted({n[0] for n in places.values()}))
+                live = self._live(connection, list(places.values()))
+        except (psycopg.Error, ReplicationError) as err:
+            return [*found, self._problem(err)]
+        return found + [p for t in tables for p in self._taken(t, places[t.id], live, replicator)]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _problem(self, err: Exception) -> Problem:
+        found = translate(err, self.params)
+        assert isinstance(found, ReplicationError)
+        facts: dict[str, Any] = dict(found.facts)
+        return Problem.of(found.code, **facts)
+
+    def _server(self, connection: Connection) -> Iterator[Problem]:
+        row = connection.execute(SERVER).fetchone()
+        assert row is not None, "a session has a database"
+        number, version, is_read_only, encoding, tablespace, may_use = row
+        facts: dict[str, Any] = {"user": sql.name(self.params.user)}
+        if number < MINIMUM_VERSION:
+            yield Problem.of("target:postgresql-version", version=version.split()[0])
+        if is_read_only:
+            yield Problem.of("target:postgresql-read-only")
+        if encoding != "UTF8":
+            yield Problem.of(
+                "target:postgresql-encoding", database=self.params.database, encoding=encoding
+            )
+        if self.params.schema:
+            yield from self._schemas(connection, [naming.cut(self.params.schema)])
+        if tablespace is not None and not may_use:
+            yield Problem.of(
+                "target:postgresql-tablespace", tablespace=sql.name(tablespace), **facts
+            )
+
+    def _schemas(self, connection: Connection, wanted: list[str]) -> Iterator[Problem]:
+        """Rights on each schema; on the database where a schema is still to be made."""
+        rights: dict[str, bool] = dict(connection.execute(SCHEMAS, [wanted]).fetchall())
+        row = connection.execute(
+            "SELECT has_database_privilege(current_database(), 'CREATE')"
+        ).fetchone()
+        user, database = sql.name(self.params.user), sql.name(self.params.database)
+        for schema in wanted:
+            target = sql.name(schema)
+            if rights.get(schema, True) is False:
+                yield Problem.of("target:postgresql-create-table", target=target, user=user)
+            elif schema not in rights and not (row and row[0]):
+                yield Problem.of(
+                    "target:postgresql-create-schema", target=target, user=user, database=database
+                )
+
+    def _live(self, connection: Connection, places: Sequence[Names]) -> dict[Names, _Live]:
+        columns = [[n[0] for n in places], [n[1] for n in places]]
+        rows = connection.execute(TABLES, columns).fetchall()
+        names: dict[str, list[str]] = defaultdict(list)
+        for schema, name, _, _ in rows:
+            names[schema].append(name)
+        owners = {
+            (schema, name): owner
+            for schema, wanted in names.items()
+            for name, owner in _owners(connection, schema, wanted)
+        }
+        return {
+            (schema, name): _Live(oid, is_owned, owners.get((schema, name), ""))
+            for schema, name, oid, is_owned in rows
+        }
+
+    def _taken(
+        self, table: TableSchema, place: Names, known: dict[Names, _Live], replicator: str
+    ) -> Iterator[Problem]:
+        live, target = known.get(place), quoted(place)
+        if live is None:
+            return
+        if live.oid == table.native_id and place == (table.source_id.schema, table.source_id.name):
+            yield Problem.of("target:postgresql-same-table", table=table.id)
+        elif not replicator or live.replicator != replicator:
+            yield Problem.of("target:table-taken", table=table.id, target=".".join(place))
+        elif not live.is_owned:
+            yield Problem.of(
+                "target:postgresql-owner",
+                table=table.id,
+                target=target,
+                user=sql.name(self.params.user),
+            )
+
+
+def _owners(connection: Connection, schema: str, wanted: list[str]) -> list[tuple[str, str]]:
+    """Whose the tables of a schema are, by our own progress table there."""
+    progress = (schema, naming.PROGRESS)
+    row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [quoted(progress)]).fetchone()
+    if not (row and row[0]):
+        return []
+    return list(connection.execute(OWNERS.format(quoted(progress)).encode(), [wanted]).fetchall())
+
+
+def _named(table: TableSchema, place: Names) -> Iterator[Problem]:
+    """What is wrong with the names of a table and its columns."""
+    if naming.is_own(place):
+        yield Problem.of("target:name-reserved", table=table.id, target=".".join(place))
+    if place[0].startswith("pg_") or place[0] == "information_schema":
+        yield Problem.of("target:postgresql-schema-name", table=table.id, target=place[0])
+    if place[1] != table.id.name or naming.cut(table.id.schema) != table.id.schema:
+        yield Problem.of(
+            "target:postgresql-shortened",
+            severity=Severity.WARNING,
+            table=table.id,
+            target=".".join(place),
+        )
+    if len(table.supported) > MOST_COLUMNS:
+        yield Problem.of(
+            "target:postgresql-too-many-columns", table=table.id, count=len(table.supported)
+        )
+    faults = {
+        "longer than 63 bytes": naming.long_columns(table),
+        "each table has a column of its own with it": naming.system_columns(table),
+    }
+    for reason, names in faults.items():
+        for name in names:
+            yield Problem.of(
+                "target:postgresql-column-name", table=table.id, column=name, reason=reason
+            )
+
+
+def _shared(tables: Sequence[TableSchema], places: dict[TableId, Names]) -> Iterator[Problem]:
+    """Tables that would share a name."""
+    seen: dict[Names, TableId] = {}
+    for table in tables:
+        place = places[table.id]
+        if place in seen:
+            yield Problem.of("target:name-shared", table=table.id, other=seen[place])
+        seen.setdefault(place, table.id)

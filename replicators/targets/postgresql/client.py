@@ -1,0 +1,207 @@
+"""PostgreSQL as `SqlMergeTarget` sees it: staging tables, and transactions of rendered
+statements."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+
+import psycopg
+import pyarrow as pa
+from sqlglot import exp
+
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import arrow_type
+from replicators.connectors.postgres import sql
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.sql import engines
+from replicators.connectors.sql.client import LiveColumns, Names
+from replicators.connectors.sql.dialect import SqlDialect
+from replicators.connectors.sql.staged import StagedFiles
+from replicators.connectors.sql.steps import Check, Step
+from replicators.targets.postgresql import copying, publishing
+from replicators.targets.postgresql.connections import Connection, Connections
+from replicators.targets.postgresql.encoding import Field
+from replicators.targets.postgresql.errors import translate
+from replicators.targets.postgresql.params import PostgresqlTargetParams
+from replicators.targets.postgresql.publishing import quoted
+from replicators.targets.postgresql.transactions import Transactions
+from replicators.targets.postgresql.types import native
+
+TABLE = """
+SELECT c.oid::text, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_catalog.pg_attribute a
+  ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE n.nspname = %s AND c.relname = %s
+ORDER BY a.attnum
+"""
+TABLES = """
+SELECT c.relname FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relkind IN ('r', 'p') AND starts_with(c.relname, %s)
+ORDER BY 1
+"""
+HAS_NAMESPACE = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = %s)"
+
+
+class PostgresqlClient:
+    """See `connectors.sql.client.SqlClient`. It connects when it is first asked."""
+
+    publishes_at_once = True
+
+    def __init__(self, params: PostgresqlTargetParams) -> None:
+        self.params = params
+        self._connections = Connections(params)
+        self._transactions = Transactions(self._connections)
+        self._loaded: dict[Names, int] = {}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def dialect(self) -> SqlDialect:
+        """The statements that a server of this version has."""
+        return engines.postgresql(native, self._connections.get().info.server_version // 10000)
+
+    def arrow(self, column: Column) -> pa.DataType:
+        """The type in which `load` wants the values of a column."""
+        return arrow_type(column.type)
+
+    def make_namespace(self, namespace: Names) -> None:
+        """Make the schema if it does not exist. Nothing is asked of the database's rights where it
+        does."""
+        with self._asking() as connection:
+            row = connection.execute(HAS_NAMESPACE, list(namespace)).fetchone()
+            if row is None or not row[0]:
+                text = f"CREATE SCHEMA IF NOT EXISTS {quoted(namespace)}"
+                connection.execute(text.encode())
+
+    def table(self, names: Names) -> LiveColumns | None:
+        """The table, its OID as its identity; a view or a sequence of this name is one too."""
+        with self._asking() as connection:
+            rows = connection.execute(TABLE, list(names)).fetchall()
+        if not rows:
+            return None
+        return LiveColumns(rows[0][0], {name: kind for _, name, kind in rows if name is not None})
+
+    def tables(self, namespace: Names, prefix: str) -> tuple[str, ...]:
+        """The names of a schema's tables that begin with `prefix`."""
+        with self._asking() as connection:
+            found = connection.execute(TABLES, [*namespace, prefix]).fetchall()
+        return tuple(row[0] for row in found)
+
+    def query(self, tree: exp.Query) -> pa.Table:
+        """The rows of a small query."""
+        with self._asking() as connection:
+            cursor = connection.execute(self.dialect.sql(tree).encode())
+            rows, names = cursor.fetchall(), [d.name for d in cursor.description or ()]
+        columns = list(zip(*rows, strict=True)) if rows else [() for _ in names]
+        return pa.Table.from_arrays([pa.array(values) for values in columns], names)
+
+    def make(self, names: Names, schema: TableSchema, *, job: str) -> None:
+        """Make an empty table for a copy. The server logs it from its first row on, since it
+        becomes the live table."""
+        with self._transactions.begin(job) as connection:
+            _create(connection, names, schema.supported)
+        with self._lock:
+            self._loaded.pop(names, None)
+
+    def load(self, names: Names, staged: StagedFiles, *, job: str, appends: bool = False) -> None:
+        """Fill an unlogged table by COPY, in one transaction."""
+        if self._transactions.is_done(job):
+            return
+        with self._transactions.begin(job) as connection:
+            if not appends:
+                _create(connection, names, staged.columns, is_logged=False)
+            fields = [Field(c.name, native(c)) for c in staged.columns]
+            rows = copying.copy(connection, quoted(names), fields, staged.read())
+        if not appends:
+            with self._lock:
+                self._loaded[names] = rows
+
+    def run(self, steps: Sequence[Step], *, job: str) -> None:
+        """Run the steps as one transaction."""
+        if self._transactions.is_done(job):
+            return
+        with self._transactions.begin(job) as connection:
+            self._look(connection, steps)
+            self._run(connection, steps)
+
+    def change(self, steps: Sequence[Step], *, job: str) -> None:
+        """Run steps that change tables as one transaction."""
+        self.run(steps, job=job)
+
+    def publish(
+        self,
+        staged: Names,
+        live: Names,
+        schema: TableSchema,
+        record: Callable[[str], Sequence[Step]],
+        *,
+        job: str,
+    ) -> None:
+        """Put the staged table in the place of the live one, with its progress row, as one
+        transaction."""
+        if self._transactions.is_done(job):
+            return
+        with self._transactions.begin(job) as connection:
+            publishing.publish(connection, staged, live, schema)
+            row = connection.execute(TABLE, list(live)).fetchone()
+            assert row is not None, "it was renamed in this transaction"
+            self._run(connection, record(row[0]))
+
+    def drop(self, names: Names) -> None:
+        """Remove a staging table."""
+        with self._asking() as connection:
+            connection.execute(f"DROP TABLE IF EXISTS {quoted(names)}".encode())
+        with self._lock:
+            self._loaded.pop(names, None)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._connections.close()
+
+    @contextmanager
+    def _asking(self) -> Iterator[Connection]:
+        """The thread's connection, outside of any transaction."""
+        try:
+            yield self._connections.get()
+        except psycopg.Error as err:
+            raise translate(err, self.params) from err
+
+    def _run(self, connection: Connection, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if isinstance(step, Check):
+                if connection.execute(self.dialect.sql(step.query).encode()).fetchone() is not None:
+                    raise ReplicationError(step.code)
+            else:
+                connection.execute(self.dialect.sql(step.tree).encode())
+
+    def _look(self, connection: Connection, steps: Sequence[Step]) -> None:
+        """Let the staging tables that the steps read be whole."""
+        trees = [step.query if isinstance(step, Check) else step.tree for step in steps]
+        found = {tuple(t.parts) for tree in trees for t in tree.find_all(exp.Table)}
+        for names in {tuple(part.name for part in parts) for parts in found}:
+            self._require_rows(connection, names)
+
+    def _require_rows(self, connection: Connection, names: Names) -> None:
+        """After a crash of the server, an unlogged table is there but empty. Then what was loaded
+        into it has to be loaded again. A crash after this look ends the transaction."""
+        with self._lock:
+            is_filled = self._loaded.get(names, 0) > 0
+        if is_filled:
+            text = f"SELECT FROM {quoted(names)} LIMIT 1"
+            if connection.execute(text.encode()).fetchone() is None:
+                raise ReplicationError("target:postgresql-lost")
+
+
+def _create(
+    connection: Connection, names: Names, columns: Iterable[Column], *, is_logged: bool = True
+) -> None:
+    """An empty table in place of one that an earlier try left."""
+    kind = "TABLE" if is_logged else "UNLOGGED TABLE"
+    defined = ", ".join(f"{sql.name(c.name)} {native(c)}" for c in columns)
+    connection.execute(f"DROP TABLE IF EXISTS {quoted(names)}".encode())
+    connection.execute(f"CREATE {kind} {quoted(names)} ({defined})".encode())

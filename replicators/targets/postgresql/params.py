@@ -1,0 +1,38 @@
+"""Parameters of a PostgreSQL target, as a person fills them in; no connection is made here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicators.connectors.params import param
+from replicators.connectors.postgres.params import host, password, places, port, tls
+
+__all__ = ["PostgresqlTargetParams", "places"]
+
+
+def _schema_fault(text: str) -> str:
+    if len(text.encode()) > 63:
+        return "must be at most 63 bytes long: PostgreSQL keeps no longer names"
+    if text.startswith("pg_"):
+        return "must not begin with pg_: PostgreSQL keeps such names for itself"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresqlTargetParams:
+    """A database on a PostgreSQL server, and the user that writes it."""
+
+    host: str = host(is_movable=True)
+    database: str = param("Database", help="The database that holds the copies.")
+    user: str = param(
+        "User", help="A role that may log in, and make schemas and tables.", addresses=True
+    )
+    port: int = port()
+    password: str = password()
+    sslmode: str = tls(is_movable=True)
+    schema: str = param(
+        "Schema",
+        help="Where the tables appear; empty: one schema for each schema of the source.",
+        default="",
+        check=_schema_fault,
+    )
