@@ -40,6 +40,19 @@ LINES = {
         "lag_mysql",
         "the time from a commit at MySQL to the commit at the target, at 2,000 changes a second",
     ),
+    "postgresql-copy": (
+        "copy_into",
+        "a first copy of a PostgreSQL table into another server, beside logical replication and "
+        "dlt",
+    ),
+    "postgresql-backlog": (
+        "backlog_into",
+        "1.6 million waiting changes into another server, beside logical replication and dlt",
+    ),
+    "postgresql-lag": (
+        "lag_postgresql",
+        "the time from a commit at PostgreSQL to the commit at another server",
+    ),
     "memory": ("memory", "the memory of a run, through one large transaction"),
     "tables-page": ("tables_page", "a click on the wizard's page of tables, with 2,000 of them"),
     "growth": ("growth", "the last of many merges, beside the first"),

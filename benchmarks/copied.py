@@ -4,7 +4,7 @@ for each reader."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,13 @@ from tests.mysql_servers import ADMIN, HOST, PASSWORD, MysqlServer
 
 TABLE = TableId("bench", "events")
 STEP = 10_000
-POSTGRESQL = """
+POSTGRESQL_TABLE = """
 CREATE SCHEMA bench;
 CREATE TABLE bench.events (
     id bigint PRIMARY KEY, customer int, status text, amount numeric(12, 2), note text,
     at timestamptz, ok boolean);
+"""
+POSTGRESQL_ROWS = """
 INSERT INTO bench.events
 SELECT k, k % 5000, 'shipped', (k * 37 % 100000) / 100.0, 'note ' || k || ' for this row',
        timestamptz '2025-01-01 00:00Z' + k * interval '1 second', k % 3 = 0
@@ -100,10 +102,10 @@ class Copied:
 
 
 @contextmanager
-def postgresql(rows: int) -> Iterator[Copied]:
-    """The table on PostgreSQL."""
-    with EmbeddedPostgres(fsync=False) as server:
-        server.execute(POSTGRESQL.format(rows=rows))
+def postgresql(rows: int, server: EmbeddedPostgres | None = None) -> Iterator[Copied]:
+    """The table on PostgreSQL: on this server, or on one of its own."""
+    with nullcontext(server) if server else EmbeddedPostgres(fsync=False) as server:
+        server.execute(POSTGRESQL_TABLE + POSTGRESQL_ROWS.format(rows=rows))
         server.execute("VACUUM ANALYZE")
         params = place.source_params(server)
         where = f"{params.host}:{params.port}/{params.database}"

@@ -26,8 +26,11 @@ METHOD = """<details>
 
 - Figures are medians of rounds. What warmed up does not count. Debezium, dlt, sling, ingestr, python-mysql-replication, a
   backlog, the lags, memory and growth run once.
-- Rows are compared afterwards: ours, and those that Spark, dlt, sling and ingestr wrote. What is printed or copied undecoded
-  is compared by its rows' number or its size. What Debezium and python-mysql-replication hand out is only counted.
+- Rows are compared afterwards: ours, and those that Spark, dlt, sling, ingestr and PostgreSQL's own replication wrote. What
+  is printed or copied undecoded is compared by its rows' number or its size. What Debezium and python-mysql-replication hand
+  out is only counted.
+- Lines into PostgreSQL have two servers with the same settings on the one machine. Lines into BigQuery have an emulator: its
+  speed says nothing about BigQuery's, so the notes give the product's own part.
 - `rows right` NO means that the figure counts for nothing.
 - `ratio` says how many times better ours is than the peer, the best or the first one where there are several. The notes say
   where it is something else.

@@ -12,11 +12,12 @@ from benchmarks import LINES
 SHOWN = (
     "capture", "binlog-decode", "changes-postgresql", "changes-mysql", "snapshot", "snapshot-mysql",
     "merge-iceberg", "merge-delta", "backlog", "lag-p50", "lag-p99", "lag-mysql-p50",
-    "lag-mysql-p99", "memory",
+    "lag-mysql-p99", "postgresql-copy", "postgresql-backlog", "postgresql-lag-p50",
+    "postgresql-lag-p99", "bigquery-copy", "bigquery-backlog", "memory",
 )  # fmt: skip
 BESIDE = ("-dlt", "-others")
 """Lines that measure further peers for the same figure of ours."""
-LIMITS_OURS = ("binlog-decode", "lag-", "memory")
+LIMITS_OURS = ("binlog-decode", "lag-", "postgresql-lag-", "memory")
 """Lines whose target is a limit of our own figure; the target of the others is a ratio to a
 peer."""
 LESS_IS_BETTER = frozenset({"s", "s a merge", "GiB"})

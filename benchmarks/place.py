@@ -14,6 +14,7 @@ from typing import Any
 from replicators.connectors import registry
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.params import parse
+from replicators.connectors.target import TargetPlugin
 from runners.engine.settings import RunnerSettings
 from runners.engine.tasks.spark import open_session
 
@@ -76,13 +77,13 @@ def target_params(place: Path, form: str = "iceberg", **values: Any) -> Any:
 
 
 @contextmanager
-def spark(place: Path, target: Any, *jars: str) -> Iterator[Any]:
+def spark(place: Path, target: Any, *jars: str, plugin: TargetPlugin = TARGET) -> Iterator[Any]:
     """A session as the engine makes it, but with the JVM's default compilation: settings that suit
     our small merges must not slow down a peer in the same session. `jars` are added to the
     target's."""
     usual = settings(place, spark_java_options="-XX:TieredStopAtLevel=4")
     session = open_session(
-        usual, "benchmarks", TARGET.jars(target) + jars, TARGET.spark_conf(target)
+        usual, "benchmarks", plugin.jars(target) + jars, plugin.spark_conf(target)
     )
     session.sparkContext.setLogLevel("ERROR")
     try:

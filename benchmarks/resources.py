@@ -15,10 +15,11 @@ import psutil
 import pyarrow as pa
 
 GIB = 2**30
-PARTS = ("server", "driver", "JVM", "workers", "peer")
+PARTS = ("server", "emulator", "driver", "JVM", "workers", "peer")
 SERVERS = ("mysqld", "mariadbd", "postgres")
 PEERS = "var/peers"
-NOT_OURS = frozenset({"server", "peer"})
+EMULATOR = "bqemulator"
+NOT_OURS = frozenset({"server", "emulator", "peer"})
 OURS = "ours"
 _watching: list[Memory] = []
 
@@ -165,6 +166,8 @@ def _part(process: psutil.Process) -> str:
     command = process.cmdline()[:6]
     if PEERS in "".join(command[:1]):
         return "peer"
+    if any(EMULATOR in word for word in command[:3]):
+        return "emulator"
     # Match the program's name only: a path such as /home/postgres is no server. A session's process
     # calls itself "postgres: ...".
     if any(word.partition(":")[0].rpartition("/")[2] in SERVERS for word in command):

@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from benchmarks import place
+from benchmarks import place, waits
 from benchmarks.resources import turn
 from replicators.connectors import registry
 from replicators.connectors.model.schema import TableId
@@ -43,13 +43,16 @@ class EngineRun:
         target: dict[str, Any],
         tables: Sequence[TableId],
         kind: str = "postgresql",
+        into: str = "lakehouse",
     ) -> None:
         self.folder = folder
         self.log = folder / "log" / REPLICATOR
         self._states = folder / "states.json"
+        self._waits = folder / "waits.json"
         self._asked = {
             "folder": str(folder),
             "kind": kind,
+            "into": into,
             "source": source,
             "target": target,
             "tables": [[t.schema, t.name] for t in tables],
@@ -101,6 +104,10 @@ class EngineRun:
         except (OSError, ValueError):
             return {}
 
+    def waits(self) -> list[waits.Span]:
+        """When the run waited for an answer of an HTTP service."""
+        return waits.read(self._waits)
+
     def wait(
         self,
         is_done: Callable[[dict[str, dict[str, Any]]], bool],
@@ -123,7 +130,7 @@ class EngineRun:
         self.wait(lambda s: bool(s) and all(t["state"] == "replicating" for t in s.values()))
 
 
-def _tell(store: MemoryStore, path: Path, stop: threading.Event) -> None:
+def _tell(store: MemoryStore, path: Path, asked: waits.Waits, stop: threading.Event) -> None:
     part = path.with_suffix(".part")
     while not stop.wait(0.5):
         said = {
@@ -137,6 +144,8 @@ def _tell(store: MemoryStore, path: Path, stop: threading.Event) -> None:
         }
         part.write_text(json.dumps(said))
         part.replace(path)
+        if asked.spans:
+            asked.write(path.with_name("waits.json"))
 
 
 def main() -> int:
@@ -145,25 +154,27 @@ def main() -> int:
     asked = json.load(sys.stdin)
     folder = Path(asked["folder"])
     tables = [TableId(*t) for t in asked["tables"]]
-    source = registry.sources()[asked["kind"]]
+    source, target = registry.sources()[asked["kind"]], registry.targets()[asked["into"]]
     job = Job(
         replicator=REPLICATOR,
         name="benchmark",
         slot="bench_run",
         source=source,
         source_params=parse(source.params, asked["source"]),
-        target=place.TARGET,
-        target_params=parse(place.TARGET.params, asked["target"]),
+        target=target,
+        target_params=parse(target.params, asked["target"]),
     )
     store, stop, told = MemoryStore(tables), threading.Event(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    teller = threading.Thread(target=_tell, args=(store, folder / "states.json", told))
-    teller.start()
-    try:
-        run_engine(job, store, place.settings(folder), stop)
-    finally:
-        told.set()
-        teller.join()
+    with waits.counted() as requests:
+        states = folder / "states.json"
+        teller = threading.Thread(target=_tell, args=(store, states, requests, told))
+        teller.start()
+        try:
+            run_engine(job, store, place.settings(folder), stop)
+        finally:
+            told.set()
+            teller.join()
     return 0
 
 

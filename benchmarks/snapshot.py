@@ -15,7 +15,7 @@ from benchmarks.report import Peer, Result
 from benchmarks.resources import Cpu, turn
 from benchmarks.snapshot_programs import copy_by_dlt, copy_by_programs
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.target import TargetTable
+from replicators.connectors.target import TargetPlugin, TargetTable
 from runners.engine.decode.job import load as load_object
 from runners.engine.snapshot.chunks import Snapshotter
 from runners.engine.store.protocol import MemoryStore
@@ -30,12 +30,13 @@ PARTITIONS = 2  # the fastest of 2, 3 and 4 on two cores
 
 
 def copy(
-    spark: Any, folder: Path, target: Any, made: Copied, schema: TableSchema, number: int
-) -> float:
+    spark: Any, folder: Path, target: Any, made: Copied, schema: TableSchema, number: int,
+    plugin: TargetPlugin = place.TARGET,
+) -> float:  # fmt: skip
     """Our copy: consistent snapshot, chunks, staging and publishing; returns the seconds of all of
     that."""
     table = TargetTable(TABLE, "bench", number + 1)
-    writer = place.TARGET.writer(target, SparkTasks(spark))
+    writer = plugin.writer(target, SparkTasks(spark))
     began = time.monotonic()
     with made.source.snapshot_again(made.params, f"bench_{number}") as session:
         reader = load_object(made.source.chunk_reader)(made.params, session.point.token)

