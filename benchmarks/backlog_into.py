@@ -27,7 +27,7 @@ INSERTS = 1_000_000
 LIMIT_SECONDS = 600.0
 FIRST, LAST = -2, -1
 """Keys of two small rows: one before the changes and one after them."""
-WAY = Way("pyarrow", "csv")
+WAY = Way("connectorx", "parquet")
 NATIVE = "logical replication"
 DLT = (
     "dlt has no reader of the log. It merges the rows whose key is above the last one that it "
@@ -112,7 +112,7 @@ def _bigquery(line: str) -> list[Result]:
     ):
         changes = Changes(source)
         changes.prepare()
-        process = begin_dlt(stack, folder, source, into, Way("pyarrow", "parquet"))
+        process = begin_dlt(stack, folder, source, into, Way("connectorx", "parquet"))
         ours, spent, waited = run(folder, source, into, changes)
         rest(source)
         loaded = process.load()
@@ -169,7 +169,7 @@ def native_seconds(native: Native, into: Into) -> float:
     while not into.has(native.name, LAST):
         if time.monotonic() - began > LIMIT_SECONDS:
             raise TimeoutError(f"{NATIVE} takes longer than {LIMIT_SECONDS:.0f} s")
-        time.sleep(0.2)
+        time.sleep(0.05)
     seconds = time.monotonic() - began
     native.end()
     return seconds
