@@ -4,14 +4,16 @@ text of a column's type there."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, time
+from typing import Any
 
 from sqlglot import exp
 
 from replicators.connectors.model.schema import Column
-from replicators.connectors.model.types import Enum, Json, String
+from replicators.connectors.model.types import Enum, Json, String, Time, Timestamp
 from replicators.connectors.sql import trees
 from replicators.connectors.sql.dialect import Joined, SqlDialect
-from replicators.connectors.sql.literals import Literals
+from replicators.connectors.sql.literals import BACKSLASHES, Literals
 
 Native = Callable[[Column], str]
 MERGE_SINCE = 15
@@ -56,6 +58,18 @@ def _unnested(
     return _shown(query, trees.call("unnest", trees.call("generate_series", low, high)), name)
 
 
+def _of_spark(column: Column, value: Any) -> str | None:
+    """A time of day is text there; a moment's literal names its kind."""
+    match column.type, value:
+        case Timestamp(zone=zone), datetime():
+            plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            word, end = ("TIMESTAMP", "Z") if zone else ("TIMESTAMP_NTZ", "")
+            return f"{word} '{plain.isoformat(' ', 'microseconds')}{end}'"
+        case Time(), time():
+            return f"'{value.isoformat('microseconds')}'"
+    return None
+
+
 def spark(native: Native) -> SqlDialect:
     """Spark with a table format: each statement is a commit of one table."""
 
@@ -65,7 +79,7 @@ def spark(native: Native) -> SqlDialect:
     return SqlDialect(
         "spark",
         native,
-        Literals("spark", zone="Z", typed_text=()),
+        Literals("spark", BACKSLASHES, zone="Z", typed_text=(), special=_of_spark),
         _exploded,
         fail=fail,
         is_one_commit=True,
@@ -85,17 +99,13 @@ def _arrays(
 
 
 def bigquery(native: Native) -> SqlDialect:
-    """BigQuery: several statements of a script are one transaction."""
-
-    def fail(message: str, native: str) -> exp.Expression:
-        return trees.cast(trees.call("ERROR", exp.Literal.string(message)), native)
-
+    """BigQuery: several statements of a script are one transaction. It has ERROR(), but nothing
+    says that a MERGE does not compute what it inserts for rows that it then updates."""
     return SqlDialect(
         "bigquery",
         native,
-        Literals("bigquery", binary="FROM_HEX('{}')", typed_text=()),
+        Literals("bigquery", BACKSLASHES, binary="FROM_HEX('{}')", typed_text=()),
         _arrays,
-        fail=fail,
         has_null_safe=False,
     )
 
@@ -148,7 +158,7 @@ def _flattened(
 def snowflake(native: Native) -> SqlDialect:
     """Snowflake: its MERGE has no BY SOURCE, and TRUNCATE would end the transaction."""
     return SqlDialect(
-        "snowflake", native, Literals("snowflake"), _flattened, has_by_source=False,
+        "snowflake", native, Literals("snowflake", BACKSLASHES), _flattened, has_by_source=False,
         joined=Joined.NAMED,
     )  # fmt: skip
 
@@ -219,7 +229,7 @@ def _applied(
         cross_apply=True,
         alias=exp.TableAlias(this=trees.name(_NUMBERS)),
     )
-    query.append("joins", exp.Join(this=made, kind="CROSS"))
+    query.append("laterals", made)
     return _shown(query, trees.column("value", _NUMBERS), name)
 
 
@@ -233,11 +243,6 @@ def tsql(native: Native) -> SqlDialect:
 
 
 def duckdb(native: Native) -> SqlDialect:
-    """DuckDB, which tests run the statements in."""
-
-    def fail(message: str, native: str) -> exp.Expression:
-        return trees.cast(trees.call("error", exp.Literal.string(message)), native)
-
-    return SqlDialect(
-        "duckdb", native, Literals("duckdb", binary="from_hex('{}')"), _unnested, fail=fail
-    )
+    """DuckDB, which tests run the statements in. Its `error()` fails in a MERGE also for rows that
+    are updated and not inserted."""
+    return SqlDialect("duckdb", native, Literals("duckdb", binary="from_hex('{}')"), _unnested)

@@ -29,6 +29,10 @@ from replicators.connectors.model.types import (
 from replicators.connectors.model.types import Enum as EnumType
 from replicators.connectors.sql import trees
 
+BACKSLASHES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\x00": "\\000"})
+"""How Spark, BigQuery and Snowflake write the characters that a text literal can't hold as they
+are."""
+
 
 @lru_cache(maxsize=16)
 def _escaped(dialect: str) -> Callable[[str], str]:
@@ -40,6 +44,7 @@ def _escaped(dialect: str) -> Callable[[str], str]:
 class Literals:
     """How a dialect writes values.
 
+    `escapes`: the characters that are written otherwise inside a text; None for sqlglot's way.
     `binary` is a pattern with `{}` for the hexadecimal digits. `casts`: numbers and moments are
     CAST to the column's type; otherwise they are written plain (MySQL, where few types can be CAST
     to). `zone`: what is written behind a moment in UTC. `typed_text`: the types whose text needs a
@@ -48,6 +53,7 @@ class Literals:
     """
 
     dialect: str
+    escapes: dict[int, str] | None = None
     binary: str = "X'{}'"
     casts: bool = True
     zone: str = "+00:00"
@@ -58,6 +64,8 @@ class Literals:
 
     def text(self, value: str) -> str:
         """A text literal."""
+        if self.escapes is not None:
+            return f"'{value.translate(self.escapes)}'"
         return _escaped(self.dialect)(value)
 
     def literal(self, column: Column, value: Any, native: str) -> str:
