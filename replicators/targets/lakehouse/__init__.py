@@ -4,13 +4,13 @@ driver."""
 from __future__ import annotations
 
 from replicators.connectors.capabilities import Delivery, TargetCapabilities
+from replicators.connectors.model.modes import CHOICES, Mode
 from replicators.connectors.target import MergeTarget, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
 from replicators.targets.lakehouse.conf import driver_properties, jars, spark_conf
 from replicators.targets.lakehouse.messages import MESSAGES
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.setup import setup
-from replicators.targets.lakehouse.statements import MODES
 from replicators.targets.lakehouse.types import fit
 from replicators.targets.lakehouse.versions import apart_seconds
 
@@ -55,7 +55,7 @@ PLUGIN = TargetPlugin(
         can_rewind=True,
         has_watermarks=True,
         is_replaced_at_once=True,
-        modes=MODES,
+        modes=(*CHOICES, Mode.MULTISET),
     ),
     fit=fit,
     checks=_checks,

@@ -1,5 +1,5 @@
-"""The SQL text of a lakehouse target, for Iceberg and Delta alike: pure functions of schemas and
-batches to strings.
+"""The SQL text of a lakehouse target, for Iceberg and Delta alike: pure functions of schemas to
+strings. What other SQL targets have too is rendered from the trees of `connectors.sql`.
 
 Names go in through `quote`, values through `literal`. Nothing here calls a server or uses a Spark
 session.
@@ -10,25 +10,18 @@ session.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, time
-from decimal import Decimal as PyDecimal
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sqlglot import exp
+
 from replicators.connectors.model.schema import Column, TableSchema
-from replicators.connectors.model.types import (
-    Array,
-    Date,
-    Decimal,
-    Float,
-    Int,
-    LogicalType,
-    Time,
-    Timestamp,
-)
+from replicators.connectors.model.types import Array, LogicalType, Time
+from replicators.connectors.sql import engines, tables, trees
 from replicators.targets.lakehouse.types import fit
 
-_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\x00": "\\000"})
+SPARK = engines.spark(lambda column: fit(column.type).native)
+"""Spark with the lakehouse's types."""
 
 
 def quote(name: str) -> str:
@@ -43,48 +36,18 @@ def path(names: Iterable[str]) -> str:
 
 def text(value: str) -> str:
     """A text literal."""
-    return "'" + value.translate(_ESCAPES) + "'"
+    return SPARK.literals.text(value)
 
 
-def _timestamp(kind: Timestamp, value: datetime) -> str:
-    word = "TIMESTAMP" if kind.zone else "TIMESTAMP_NTZ"
-    plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-    zone = "Z" if kind.zone else ""
-    return f"{word} '{plain.isoformat(' ', 'microseconds')}{zone}'"
+def table(path_text: str) -> exp.Table:
+    """A table by its identifier, for a tree. It may be a path, a branch or a view."""
+    return exp.Table(this=trees.raw(path_text))
 
 
-def _clock(value: time) -> str:
-    return text(value.isoformat("microseconds"))
-
-
-def literal(  # noqa: C901 - one line for each type
-    kind: LogicalType, value: Any
-) -> str:
-    """A key's value as a literal of the target's type. `value` may be an Arrow scalar. Raises
-    ValueError for a type that has no literal."""
-    plain = value.as_py() if hasattr(value, "as_py") else value
-    match kind, plain:
-        case _, None:
-            return "NULL"
-        case _, bool():
-            return "TRUE" if plain else "FALSE"
-        case Timestamp(), datetime():
-            return _timestamp(kind, plain)
-        case Date(), date():
-            return f"DATE '{plain.isoformat()}'"
-        case Time(), time():
-            return _clock(plain)
-        case Float(), int() | float():
-            return f"CAST('{plain!r}' AS {fit(kind).native})"
-        case ((Int() | Decimal()), int()):
-            return f"CAST({plain} AS {fit(kind).native})"
-        case ((Int() | Decimal()), PyDecimal()):
-            return f"CAST({plain:f} AS {fit(kind).native})"
-        case _, str():
-            return text(plain)
-        case _, bytes():
-            return f"X'{plain.hex()}'"
-    raise ValueError(f"no literal for {kind}")
+def literal(kind: LogicalType, value: Any) -> str:
+    """A value as a literal of the target's type. `value` may be an Arrow scalar. Raises ValueError
+    for a type that has no literal."""
+    return SPARK.literals.literal(Column("", kind, ""), value, fit(kind).native)
 
 
 def stored(kind: LogicalType, value: str) -> str:
@@ -106,11 +69,6 @@ def read_type(kind: LogicalType) -> str:
         case Array(of=of):
             return f"ARRAY<{read_type(of)}>"
     return fit(kind).native
-
-
-def columns_ddl(columns: Sequence[Column]) -> str:
-    """`name TYPE` for each column, as the target stores it."""
-    return ", ".join(f"{quote(c.name)} {fit(c.type).native}" for c in columns)
 
 
 def image_ddl(schema: TableSchema) -> str:
@@ -138,16 +96,14 @@ def create(
     target: str, schema: TableSchema, *, provider: str, location: str, values: Mapping[str, str]
 ) -> str:
     """CREATE TABLE. Every column is nullable, so that schema changes never have to relax one."""
-    place = f"\nLOCATION {text(location)}" if location else ""
-    return (
-        f"CREATE TABLE {target} ({columns_ddl(schema.supported)})\nUSING {provider}{place}\n"
-        f"TBLPROPERTIES ({properties(values)})"
-    )
+    place = f" LOCATION {text(location)}" if location else ""
+    made = SPARK.sql(tables.create(SPARK, table(target), schema.supported))
+    return f"{made} USING {provider}{place} TBLPROPERTIES ({properties(values)})"
 
 
 def touch(target: str) -> str:
     """An INSERT of no rows: a commit that only carries a token."""
-    return f"INSERT INTO {target} SELECT * FROM {target} WHERE FALSE"
+    return SPARK.sql(tables.touch(table(target)))
 
 
 def create_tag(target: str, name: str, version: int, minutes: int) -> str:
@@ -164,34 +120,29 @@ def drop_tag(target: str, name: str) -> str:
     return f"ALTER TABLE {target} DROP TAG IF EXISTS {quote(name)}"
 
 
-def truncate(target: str) -> str:
-    """A commit that empties the table and carries the token. A plain DELETE would not carry it."""
-    return f"INSERT OVERWRITE {target} SELECT * FROM {target} WHERE FALSE"
-
-
 def add_column(target: str, column: Column) -> str:
     """ADD COLUMN; existing rows get NULL."""
-    return f"ALTER TABLE {target} ADD COLUMN {quote(column.name)} {fit(column.type).native}"
+    return SPARK.sql(tables.add_column(SPARK, table(target), column))
 
 
 def drop_column(target: str, name: str) -> str:
     """DROP COLUMN."""
-    return f"ALTER TABLE {target} DROP COLUMN {quote(name)}"
+    return SPARK.sql(tables.drop_column(table(target), name))
 
 
 def rename_column(target: str, name: str, new: str) -> str:
     """RENAME COLUMN; the rows keep their values."""
-    return f"ALTER TABLE {target} RENAME COLUMN {quote(name)} TO {quote(new)}"
+    return SPARK.sql(tables.rename_column(table(target), name, new))
 
 
 def fill_column(target: str, column: Column, value: Any) -> str:
     """UPDATE of one column of every row."""
-    return f"UPDATE {target} SET {quote(column.name)} = {literal(column.type, value)}"
+    return SPARK.sql(tables.fill_column(SPARK, table(target), column, value))
 
 
 def widen_column(target: str, column: Column) -> str:
     """ALTER COLUMN to a wider type."""
-    return f"ALTER TABLE {target} ALTER COLUMN {quote(column.name)} TYPE {fit(column.type).native}"
+    return SPARK.sql(tables.widen_column(SPARK, table(target), column))
 
 
 def set_properties(target: str, values: Mapping[str, str]) -> str:
@@ -215,4 +166,4 @@ def snapshots(table: str) -> str:
 
 def delete_all(target: str) -> str:
     """Delete all rows of a branch, without a token."""
-    return f"DELETE FROM {target}"
+    return SPARK.sql(trees.delete_all(table(target)))

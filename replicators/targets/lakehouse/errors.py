@@ -7,14 +7,12 @@ import re
 
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError, driver_of
-from replicators.targets.lakehouse.statements.keys import ROW_MISSING
-from replicators.targets.lakehouse.statements.multiset import ROW_ABSENT
+from replicators.connectors.sql.steps import CODES
 
 _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), code)
     for pattern, code in (
-        (re.escape(ROW_MISSING), "target:row-missing"),
-        (re.escape(ROW_ABSENT), "target:row-absent"),
+        *((re.escape(text), code) for text, code in CODES.items()),
         (
             r"no space left on device|disk quota exceeded|database or disk is full|ENOSPC",
             "target:storage-full",

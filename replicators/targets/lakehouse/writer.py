@@ -43,7 +43,6 @@ from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.sessions import LentSession, Sessions
-from replicators.targets.lakehouse.statements.keys import missing
 
 if TYPE_CHECKING:
     from replicators.targets.lakehouse.delta import Delta
@@ -229,7 +228,9 @@ class LakehouseWriter:
         with self._session(table) as session:
             self._show(session, batch)
             target = self.format.path(self.names(table.source))
-            found = session.sql(missing(target, self._fitting(batch), BATCH_VIEW)).toArrow()
+            found = session.sql(
+                statements.missing(target, self._fitting(batch), BATCH_VIEW)
+            ).toArrow()
             arrow = batch.schema.arrow_schema()
             return found.cast(pa.schema([arrow.field(n) for n in batch.schema.key]))
 
@@ -239,15 +240,13 @@ class LakehouseWriter:
         return batch if len(batch.keys) <= self.format.most_keys else replace(batch, keys=())
 
     def _show(self, session: LentSession, batch: FoldedBatch) -> None:
-        ddl = statements.of(batch).batch_ddl(batch)
+        ddl = statements.batch_ddl(batch)
         session.show(parquet_frame(session, batch.paths, ddl), BATCH_VIEW.strip("`"))
 
     def _apply(self, session: LentSession, target: str, batch: FoldedBatch) -> None:
-        if not batch.paths or not (batch.rows or batch.truncate):
-            session.sql(statements.of(batch).without_rows(target, batch))
-            return
-        self._show(session, batch)
-        session.sql(statements.of(batch).statement(target, batch, BATCH_VIEW))
+        if statements.reads_rows(batch):
+            self._show(session, batch)
+        session.sql(statements.statement(target, batch, BATCH_VIEW))
 
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
         """Make the live table fit `new`. Returns the changes as text. Raises `target:evolve` for a

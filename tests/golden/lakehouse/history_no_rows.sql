@@ -1,4 +1,1 @@
-MERGE INTO `lakehouse`.`a.b`.`or``der 🙂` AS t
-USING (SELECT `a``b` FROM `lakehouse`.`a.b`.`or``der 🙂` WHERE FALSE) AS s
-ON t.`a``b` = s.`a``b`
-WHEN NOT MATCHED BY SOURCE AND t.`_is_current` THEN UPDATE SET `_valid_to` = greatest(TIMESTAMP '2024-01-01 00:00:00.000000Z', t.`_valid_from`), `_is_current` = FALSE
+MERGE INTO `lakehouse`.`a.b`.`or``der 🙂` AS `t` USING (SELECT `a``b` FROM `lakehouse`.`a.b`.`or``der 🙂` WHERE FALSE) AS `s` ON `t`.`a``b` = `s`.`a``b` WHEN NOT MATCHED BY SOURCE AND `t`.`_is_current` THEN UPDATE SET `_valid_to` = CASE WHEN `t`.`_valid_from` > TIMESTAMP '2024-01-01 00:00:00.000000Z' THEN `t`.`_valid_from` ELSE TIMESTAMP '2024-01-01 00:00:00.000000Z' END, `_is_current` = FALSE

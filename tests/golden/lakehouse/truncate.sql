@@ -1,1 +1,1 @@
-INSERT OVERWRITE `lakehouse`.`a.b`.`or``der 🙂` SELECT * FROM `lakehouse`.`a.b`.`or``der 🙂` WHERE FALSE
+INSERT OVERWRITE TABLE `lakehouse`.`a.b`.`or``der 🙂` SELECT * FROM `lakehouse`.`a.b`.`or``der 🙂` WHERE FALSE

@@ -25,17 +25,10 @@ from replicators.connectors.model.types import (
     Timestamp,
     Uuid,
 )
+from replicators.connectors.sql.merge.parts import ranges
 from replicators.connectors.target import FoldedBatch, KeyRange
-from replicators.targets.lakehouse import dialect, naming
+from replicators.targets.lakehouse import dialect, naming, statements
 from replicators.targets.lakehouse.leftovers import folders_of
-from replicators.targets.lakehouse.statements import (
-    append,
-    history,
-    keys,
-    mirror,
-    no_inserts,
-    soft_delete,
-)
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "lakehouse"
 TARGET = dialect.path(("lakehouse", "a.b", "or`der 🙂"))
@@ -58,7 +51,17 @@ AT = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def _batch(**flags: Any) -> FoldedBatch:
-    return FoldedBatch(SCHEMA, ("/tmp/x.parquet",), 7, 3, **{"ranges": RANGES, **flags})
+    return FoldedBatch(
+        SCHEMA, sequence=7, rows=3, **{"paths": ("/tmp/x.parquet",), "ranges": RANGES, **flags}
+    )
+
+
+def _of(**flags: Any) -> str:
+    return statements.statement(TARGET, _batch(**flags), "`b`")
+
+
+def _ranges(batch: FoldedBatch) -> str:
+    return ranges(dialect.SPARK, batch, "t")
 
 
 CASES = {
@@ -76,43 +79,43 @@ CASES = {
         location="",
         values={"delta.x": "true"},
     ),
-    "merge": mirror.merge(TARGET, _batch(), "`b`"),
-    "merge_unsent": mirror.merge(TARGET, _batch(unsent=("select",)), "`b`"),
-    "merge_origins": mirror.merge(
-        TARGET, _batch(unsent=("select", "clock"), has_origins=True), "`b`"
-    ),
-    "append": mirror.append(TARGET, _batch(append_only=True), "`b`"),
-    "replace": mirror.replace(TARGET, _batch(truncate=True), "`b`"),
-    "truncate": dialect.truncate(TARGET),
+    "merge": _of(),
+    "merge_unsent": _of(unsent=("select",)),
+    "merge_origins": _of(unsent=("select", "clock"), has_origins=True),
+    "append": _of(append_only=True),
+    "replace": _of(truncate=True),
+    "truncate": _of(truncate=True, paths=()),
     "touch": dialect.touch(TARGET),
     "replace_table": dialect.replace_table("delta.`/w/t`", "delta.`/w/s`", {"a": "b"}),
-    "batch_ddl": mirror.batch_ddl(_batch(unsent=("select",), has_origins=True)),
-    "soft_delete": soft_delete.statement(TARGET, _batch(unsent=("select",)), "`b`"),
-    "soft_delete_truncate": soft_delete.statement(
-        TARGET, _batch(unsent=("select",), has_origins=True, truncate=True, truncated_at=AT), "`b`"
+    "batch_ddl": statements.batch_ddl(_batch(unsent=("select",), has_origins=True)),
+    "soft_delete": _of(mode=Mode.SOFT_DELETE, unsent=("select",)),
+    "soft_delete_truncate": _of(
+        mode=Mode.SOFT_DELETE,
+        unsent=("select",),
+        has_origins=True,
+        truncate=True,
+        truncated_at=AT,
     ),
-    "soft_delete_no_rows": soft_delete.without_rows(TARGET, _batch(truncate=True, truncated_at=AT)),
-    "history": history.statement(TARGET, _batch(), "`b`"),
-    "history_truncate": history.statement(
-        TARGET, _batch(unsent=("clock",), has_origins=True, truncate=True, truncated_at=AT), "`b`"
+    "soft_delete_no_rows": _of(mode=Mode.SOFT_DELETE, truncate=True, truncated_at=AT, paths=()),
+    "history": _of(mode=Mode.HISTORY),
+    "history_truncate": _of(
+        mode=Mode.HISTORY, unsent=("clock",), has_origins=True, truncate=True, truncated_at=AT
     ),
-    "history_no_rows": history.without_rows(TARGET, _batch(truncate=True, truncated_at=AT)),
-    "no_inserts": no_inserts.statement(TARGET, _batch(unsent=("select",)), "`b`"),
-    "no_inserts_origins": no_inserts.statement(
-        TARGET, _batch(unsent=("select",), has_origins=True), "`b`"
+    "history_no_rows": _of(mode=Mode.HISTORY, truncate=True, truncated_at=AT, paths=()),
+    "multiset": _of(mode=Mode.MULTISET, paths=("a", "b"), keys=(b"\x00" * 16,)),
+    "multiset_replace": _of(mode=Mode.MULTISET, truncate=True),
+    "no_inserts": _of(no_inserts=True, unsent=("select",)),
+    "no_inserts_origins": _of(no_inserts=True, unsent=("select",), has_origins=True),
+    "no_inserts_soft": _of(
+        no_inserts=True,
+        mode=Mode.SOFT_DELETE,
+        unsent=("select",),
+        has_origins=True,
+        truncate=True,
+        truncated_at=AT,
     ),
-    "no_inserts_soft": no_inserts.statement(
-        TARGET,
-        _batch(
-            mode=Mode.SOFT_DELETE,
-            unsent=("select",),
-            has_origins=True,
-            truncate=True,
-            truncated_at=AT,
-        ),
-        "`b`",
-    ),
-    "append_log": append.statement(TARGET, _batch(mode=Mode.APPEND), "`b`"),
+    "append_log": _of(mode=Mode.APPEND),
+    "missing": statements.missing(TARGET, _batch(unsent=("select",), has_origins=True), "`b`"),
     "evolve": "\n".join(
         (
             dialect.add_column(TARGET, SCHEMA.columns[0]),
@@ -161,10 +164,10 @@ def test_a_key_is_written_in_the_targets_type(kind: LogicalType, value: Any, exp
 
 
 def test_a_range_of_nulls_asks_for_nulls_and_a_key_without_literal_is_not_pruned() -> None:
-    """Guards the ways out of `keys.key_ranges`: BETWEEN NULLs holds for no row, and a key that
+    """Guards the ways out of `ranges`: BETWEEN NULLs holds for no row, and a key that
     can't be written must not prune at all."""
-    assert "IS NULL" in keys.key_ranges(_batch(ranges=(KeyRange(None, None),)), "t")
-    assert keys.key_ranges(_batch(ranges=(KeyRange(object(), object()),)), "t") == ""
+    assert "IS NULL" in _ranges(_batch(ranges=(KeyRange(None, None),)))
+    assert _ranges(_batch(ranges=(KeyRange(object(), object()),))) == ""
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "_hidden", ".dot", "é 🙂", "a%b", "a:b", "a~b"])
@@ -201,23 +204,21 @@ def test_the_folder_of_a_long_name_is_one_that_file_systems_take() -> None:
 
 
 def test_few_keys_are_listed_instead_of_their_ranges() -> None:
-    """Guards the IN list of `keys.key_ranges`: with ranges, Spark would compile another program for
+    """Guards the IN list of `ranges`: with ranges, Spark would compile another program for
     each merge."""
-    text = keys.key_ranges(_batch(keys=(1, 5)), "t")
-    assert text == "t.`a``b` IN (CAST(1 AS BIGINT), CAST(5 AS BIGINT))"
+    text = _ranges(_batch(keys=(1, 5)))
+    assert text == "`t`.`a``b` IN (CAST(1 AS BIGINT), CAST(5 AS BIGINT))"
 
 
 def test_halved_ranges_hold_for_the_same_values_as_all_of_them_one_by_one() -> None:
-    """Guards `keys._ranges` (CORRECTNESS 11), evaluated by a real SQL engine: a value that halving
+    """Guards `ranges` (CORRECTNESS 11), evaluated by a real SQL engine: a value that halving
     loses is a key that the MERGE does not find."""
     import sqlite3
 
-    ranges = tuple(KeyRange(n * 10, n * 10 + n % 4) for n in range(32))
-    text = (
-        keys.key_ranges(_batch(ranges=ranges), "t").replace("CAST(", "(").replace(" AS BIGINT", "")
-    )
+    thirty = tuple(KeyRange(n * 10, n * 10 + n % 4) for n in range(32))
+    text = _ranges(_batch(ranges=thirty)).replace("CAST(", "(").replace(" AS BIGINT", "")
     made = sqlite3.connect(":memory:")
     made.execute("CREATE TABLE t (`a``b` INTEGER)")
     made.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(-5, 340)])
     found = {r for (r,) in made.execute(f"SELECT * FROM t WHERE {text}")}  # noqa: S608 - our own text
-    assert found == {n for r in ranges for n in range(r.low, r.high + 1)}
+    assert found == {n for r in thirty for n in range(r.low, r.high + 1)}
