@@ -4,13 +4,13 @@ text of a column's type there."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from sqlglot import exp
 
 from replicators.connectors.model.schema import Column
-from replicators.connectors.model.types import Enum, Json, String, Time, Timestamp
+from replicators.connectors.model.types import Date, Enum, Json, String, Time, Timestamp
 from replicators.connectors.sql import trees
 from replicators.connectors.sql.dialect import Joined, SqlDialect
 from replicators.connectors.sql.literals import BACKSLASHES, Literals
@@ -59,12 +59,14 @@ def _unnested(
 
 
 def _of_spark(column: Column, value: Any) -> str | None:
-    """A time of day is text there; a moment's literal names its kind."""
+    """A time of day is text there; the literals of days and moments name their kind."""
     match column.type, value:
         case Timestamp(zone=zone), datetime():
             plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
             word, end = ("TIMESTAMP", "Z") if zone else ("TIMESTAMP_NTZ", "")
             return f"{word} '{plain.isoformat(' ', 'microseconds')}{end}'"
+        case Date(), date():
+            return f"DATE '{value.isoformat()}'"
         case Time(), time():
             return f"'{value.isoformat('microseconds')}'"
     return None
@@ -237,7 +239,7 @@ def tsql(native: Native) -> SqlDialect:
     """SQL Server 2022. Conditions are no values there."""
     return SqlDialect(
         "tsql", native,
-        Literals("tsql", binary="0x{}", true="CAST(1 AS BIT)", false="CAST(0 AS BIT)"),
+        Literals("tsql", prefix="N", binary="0x{}", true="CAST(1 AS BIT)", false="CAST(0 AS BIT)"),
         _applied, has_null_safe=False, has_any_value=False, has_booleans=False,
     )  # fmt: skip
 

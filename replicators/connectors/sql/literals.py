@@ -45,6 +45,7 @@ class Literals:
     """How a dialect writes values.
 
     `escapes`: the characters that are written otherwise inside a text; None for sqlglot's way.
+    `prefix` stands before a text (SQL Server's N, without which letters get lost).
     `binary` is a pattern with `{}` for the hexadecimal digits. `casts`: numbers and moments are
     CAST to the column's type; otherwise they are written plain (MySQL, where few types can be CAST
     to). `zone`: what is written behind a moment in UTC. `typed_text`: the types whose text needs a
@@ -54,6 +55,7 @@ class Literals:
 
     dialect: str
     escapes: dict[int, str] | None = None
+    prefix: str = ""
     binary: str = "X'{}'"
     casts: bool = True
     zone: str = "+00:00"
@@ -66,7 +68,7 @@ class Literals:
         """A text literal."""
         if self.escapes is not None:
             return f"'{value.translate(self.escapes)}'"
-        return _escaped(self.dialect)(value)
+        return self.prefix + _escaped(self.dialect)(value)
 
     def literal(self, column: Column, value: Any, native: str) -> str:
         """A value of a column, whose type in the target is `native`. `value` may be an Arrow
@@ -103,7 +105,8 @@ class Literals:
                 shown = f"{utc.isoformat(' ', 'microseconds')}{zone}"
                 return self._cast(f"'{shown}'", native, plain=f"TIMESTAMP '{shown}'")
             case Date(), date():
-                return f"DATE '{plain.isoformat()}'"
+                shown = plain.isoformat()
+                return self._cast(f"'{shown}'", native, plain=f"DATE '{shown}'")
             case Time(), time():
                 return self._cast(f"'{plain.isoformat('microseconds')}'", native)
         raise ValueError(f"no literal for {kind}")
