@@ -83,8 +83,19 @@ def statement(target: str, batch: FoldedBatch, view: str) -> str:
 
 
 def missing(target: str, batch: FoldedBatch, view: str) -> str:
-    """The keys of batch rows with unsent values whose old row is not in the table."""
-    return SPARK.sql(merge.missing(SPARK, dialect.table(target), staged(batch, view), batch))
+    """The keys of batch rows with unsent values whose old row is not in the table, as they are in
+    the batch: a time of day in microseconds."""
+    rows = staged(batch, view)
+    query = merge.missing(SPARK, dialect.table(target), rows, batch)
+    inside = query.find(exp.Subquery)
+    for at, name in enumerate(batch.schema.key):
+        kind = batch.schema.column(name).type
+        if inside is None or dialect.stored(kind, "x") == "x":
+            continue
+        plain = f"_replicator_key_{at}"
+        inside.this.append("expressions", trees.called(trees.column(name), plain))
+        query.expressions[at].replace(trees.called(trees.column(plain), name))
+    return SPARK.sql(query)
 
 
 reads_rows: Callable[[FoldedBatch], bool] = merge.has_rows

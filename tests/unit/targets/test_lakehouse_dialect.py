@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal as PyDecimal
 from pathlib import Path
@@ -201,6 +202,16 @@ def test_the_folder_of_a_long_name_is_one_that_file_systems_take() -> None:
         assert folders_of([*live, *staged], (text, text), "r1") == staged
     pairs = [("a", "b__c"), ("a__b", "c"), ("a_", "_b__c"), ("1_a", "b__c")]
     assert len({naming.staging_names(p, "r1", 1) for p in pairs}) == len(pairs)
+
+
+def test_a_missing_rows_time_of_day_is_asked_for_as_the_batch_has_it() -> None:
+    """Arrow can't read the target's text as a time of day, so the row's values would not be read at
+    the source."""
+    schema = replace(SCHEMA, key=("clock", "a`b"))
+    batch = replace(_batch(unsent=("select",)), schema=schema)
+    text = statements.missing(TARGET, batch, "`b`")
+    assert text.startswith("SELECT `_replicator_key_0` AS `clock`, `b`.`a``b` FROM (SELECT")
+    assert "`clock` AS `_replicator_key_0` FROM `b`) AS `b` WHERE" in text
 
 
 def test_few_keys_are_listed_instead_of_their_ranges() -> None:
