@@ -25,9 +25,11 @@ from tests.app.factories import SECRET, make_run
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_web_process_never_imports_spark() -> None:
-    code = "import django, sys; django.setup(); import replicators.project.urls, runners.tasks; " \
-        "import replicators.project.wsgi; assert 'pyspark' not in sys.modules"  # fmt: skip
+def test_the_web_process_never_imports_spark_nor_what_writes_sql() -> None:
+    code = (
+        "import django, sys; django.setup(); import replicators.project.urls, runners.tasks; "
+        "import replicators.project.wsgi; assert not {'pyspark', 'sqlglot'} & set(sys.modules)"
+    )
     environment = {
         "DJANGO_SETTINGS_MODULE": "replicators.project.settings",
         "SECRET_KEY": "x",
