@@ -4,6 +4,7 @@ test."""
 import pytest
 
 pytest.register_assert_rewrite(
+    "replicators.connectors.contract.merging",
     "replicators.connectors.contract.sink",
     "replicators.connectors.contract.source",
     "replicators.connectors.contract.target",

@@ -3,12 +3,14 @@ of every SQL target (`connectors/sql/target.py`), only client and dialect differ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
+from replicators.connectors.contract.merging import MergeContract
 from replicators.connectors.contract.target import TargetContract
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import MergeTarget, TargetPlugin
@@ -17,8 +19,8 @@ from tests.local.duck import PLUGIN, DuckClient, DuckParams, names, writer
 pytestmark = pytest.mark.contract
 
 
-class TestDuck(TargetContract):
-    """Publishes in one transaction with the progress row."""
+class DuckContract(TargetContract):
+    """Supplies DuckDB."""
 
     publishes_at_once = True
 
@@ -27,10 +29,10 @@ class TestDuck(TargetContract):
         return PLUGIN
 
     @pytest.fixture
-    def params(self, tmp_path: Path) -> DuckParams:
-        return DuckParams(
-            str(tmp_path / "duck.db"), str(tmp_path / "files"), self.publishes_at_once
-        )
+    def params(self, tmp_path: Path) -> Iterator[DuckParams]:
+        path = str(tmp_path / "duck.db")
+        with duckdb.connect(path):  # it stays open, so that each call opens it at once
+            yield DuckParams(path, str(tmp_path / "files"), self.publishes_at_once)
 
     @pytest.fixture
     def dead_params(self, tmp_path: Path) -> DuckParams:
@@ -49,7 +51,23 @@ class TestDuck(TargetContract):
         return rows
 
 
-class TestDuckInTwoSteps(TestDuck):
+class TestDuck(DuckContract, MergeContract):
+    """Publishes in one transaction with the progress row."""
+
+    @pytest.fixture
+    def another(self, params: DuckParams) -> Callable[[], MergeTarget]:
+        return lambda: writer(params)
+
+    @pytest.fixture
+    def replaced_by_hand(self, params: DuckParams) -> Callable[[TableSchema], None]:
+        def replaced(schema: TableSchema) -> None:
+            client = DuckClient(params.path)
+            client.make(names(schema.id), schema, job="by hand")
+
+        return replaced
+
+
+class TestDuckInTwoSteps(DuckContract):
     """Publishes first, and then changes the progress row."""
 
     publishes_at_once = False

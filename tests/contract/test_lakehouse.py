@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from replicators.connectors import registry
-from replicators.connectors.contract.target import TargetContract
+from replicators.connectors.contract.merging import MergeContract
+from replicators.connectors.contract.target import TargetContract, TargetFixtures
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import MergeTarget, TargetPlugin
+from replicators.targets.lakehouse import dialect
 from replicators.targets.lakehouse.params import LakehouseParams
 from runners.engine.tasks.on_spark import SparkTasks
 from tests.spark.lakehouses import Lakehouse
@@ -20,8 +23,7 @@ from tests.spark_fixtures import lakehouse_params
 pytestmark = [pytest.mark.contract, pytest.mark.spark]
 
 
-@pytest.mark.parametrize("form", ["iceberg", "delta"])
-class TestLakehouse(TargetContract):
+class LakehouseFixtures(TargetFixtures):
     """Read by the formats' own Python readers."""
 
     @pytest.fixture
@@ -46,3 +48,38 @@ class TestLakehouse(TargetContract):
         self, params: LakehouseParams, writer: Any, tmp_path: Path
     ) -> Callable[[TableSchema], list[tuple[Any, ...]]]:
         return Lakehouse(params, writer, tmp_path).read
+
+    @pytest.fixture
+    def another(
+        self, plugin: TargetPlugin, params: LakehouseParams, spark: Any
+    ) -> Callable[[], MergeTarget]:
+        return lambda: plugin.writer(params, SparkTasks(spark))
+
+    @pytest.fixture
+    def replaced_by_hand(
+        self, params: LakehouseParams, writer: Any, spark: Any
+    ) -> Callable[[TableSchema], None]:
+        def replaced(schema: TableSchema) -> None:
+            names = writer.names(schema.id)
+            path = writer.format.path(names)
+            if params.format == "iceberg":
+                spark.sql(f"DROP TABLE {path}")
+            else:
+                shutil.rmtree(writer.format.folder(names))
+            spark.sql(
+                dialect.create(
+                    path, schema, provider=params.format, location="", values={"by": "hand"}
+                )
+            )
+
+        return replaced
+
+
+@pytest.mark.parametrize("form", ["iceberg", "delta"])
+class TestLakehouse(LakehouseFixtures, TargetContract):
+    """Staging, token, generations, owners."""
+
+
+@pytest.mark.parametrize("form", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+class TestLakehouseMerging(LakehouseFixtures, MergeContract):
+    """Modes, columns and fences."""

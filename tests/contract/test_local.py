@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from replicators.connectors.contract.merging import MergeContract
 from replicators.connectors.contract.target import TargetContract
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import MergeTarget, TargetPlugin
@@ -18,7 +19,7 @@ from tests.local.target import PLUGIN, LocalParams, LocalWriter
 pytestmark = pytest.mark.contract
 
 
-class TestLocal(TargetContract):
+class TestLocal(TargetContract, MergeContract):
     """Read by Arrow."""
 
     @pytest.fixture
@@ -45,3 +46,15 @@ class TestLocal(TargetContract):
             return sorted(tuple(r.values()) for r in table.rows().to_pylist())
 
         return rows
+
+    @pytest.fixture
+    def another(self, params: LocalParams) -> Callable[[], MergeTarget]:
+        return lambda: LocalWriter(params)
+
+    @pytest.fixture
+    def replaced_by_hand(self, params: LocalParams) -> Callable[[TableSchema], None]:
+        def replaced(schema: TableSchema) -> None:
+            table = LocalTable(Path(params.folder) / schema.id.schema / schema.id.name)
+            table.commit(table.rows().slice(0, 0), owner="", uuid="")
+
+        return replaced

@@ -19,14 +19,14 @@ Keys = list[tuple[Any, ...]]
 
 
 def applied(rows: pa.Table, table: TargetTable, batch: FoldedBatch) -> pa.Table:
-    """The table's rows after the batch. `target:row-missing`."""
+    """The table's rows after the batch. `target:row-missing`, `target:row-absent`."""
     if batch.truncate:
         rows = rows.slice(0, 0)
     if not batch.paths or not batch.rows:
         return rows
     changes = pa.concat_tables([pq.read_table(path) for path in batch.paths])
     if batch.mode is Mode.MULTISET:
-        return _counted(rows, changes)
+        return _counted(rows, changes, table)
     if batch.append_only or not batch.schema.key:
         return pa.concat_tables([rows, _image(changes, rows)])
     return _merged(rows, changes, table, batch)
@@ -125,7 +125,7 @@ def _merged(rows: pa.Table, changes: pa.Table, table: TargetTable, batch: Folded
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
-def _counted(rows: pa.Table, changes: pa.Table) -> pa.Table:
+def _counted(rows: pa.Table, changes: pa.Table, table: TargetTable) -> pa.Table:
     """Each row as often as at the source: the highest numbers go, and the next ones come."""
     present = Counter(rows.column(ROW_HASH).to_pylist())
     change: Counter[bytes] = Counter()
@@ -137,7 +137,7 @@ def _counted(rows: pa.Table, changes: pa.Table) -> pa.Table:
         change[digest] += more
         image[digest] = at
     if any(present[d] + n < 0 for d, n in change.items()):
-        raise ValueError("more rows are taken away than there are")
+        raise ReplicationError("target:row-absent", table=table.source)
     upto = {d: present[d] + n for d, n in change.items()}
     numbers = rows.column(OCCURRENCE).to_pylist()
     stays = [

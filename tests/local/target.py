@@ -160,7 +160,10 @@ class LocalWriter:
             field = stored(new, table.mode).arrow_schema().field(column.name)
             before = where.get(column.ordinal, "") if column.ordinal else column.name
             if before in rows.column_names:
-                _require_wider(table, column.name, rows.schema.field(before).type, field.type)
+                kind = rows.schema.field(before).type
+                _require_wider(table, column.name, kind, field.type)
+                if kind != field.type:
+                    reported.append(f"column {column.name} widened to {field.type}")
                 values = rows.column(before).cast(field.type)
                 if before != column.name:
                     reported.append(f"column {before} renamed to {column.name}")

@@ -30,9 +30,10 @@ from replicators.connectors.target import (
 _NUMBERS = itertools.count(1)
 
 
-class TargetContract:
-    """Supply `plugin`, `params`, `dead_params` (nothing can be written there), `writer`, and `read`
-    (the live rows of a table, read without the writer, in order)."""
+class TargetFixtures:
+    """What the suites of a merge target need. Supply `plugin`, `params`, `dead_params` (nothing can
+    be written there), `writer`, and `read` (the live rows of a table, read without the writer, in
+    order)."""
 
     @pytest.fixture
     def plugin(self) -> TargetPlugin:
@@ -76,6 +77,48 @@ class TargetContract:
         self._stage(writer, table, schema, [(1, "a"), (2, "b")])
         uuid = writer.publish_snapshot(table, schema, 10)
         return TargetTable(schema.id, "r1", 1, uuid)
+
+    def _stage(
+        self,
+        writer: MergeTarget,
+        table: TargetTable,
+        schema: TableSchema,
+        rows: Sequence[tuple[Any, ...]],
+    ) -> None:
+        """Stage rows as a task would, from `begin_snapshot` on."""
+        writer.begin_snapshot(table, schema)
+        place = writer.snapshot_place(table, schema)
+        path = f"{place.folder}/1.parquet"
+        with pq.ParquetWriter(path, place.arrow, **place.options) as out:
+            out.write_table(self._rows(schema.arrow_schema(), rows).cast(place.arrow))
+        writer.load_snapshot_files(table, schema, [path])
+
+    def _batch(
+        self,
+        folder: Path,
+        schema: TableSchema,
+        sequence: int,
+        rows: Sequence[tuple[int, str | None, bool]],
+    ) -> FoldedBatch:
+        """A batch of (id, note, is deleted)."""
+        path = folder / f"{sequence}.parquet"
+        arrow = pa.schema([*schema.arrow_schema(), pa.field("_delete", pa.bool_())])
+        pq.write_table(self._rows(arrow, rows), path)
+        keys = [r[0] for r in rows]
+        ranges = (KeyRange(min(keys), max(keys)),)
+        return FoldedBatch(schema, (str(path),), sequence, len(rows), ranges=ranges)
+
+    def _rows(self, arrow: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+        return pa.Table.from_pylist([dict(zip(arrow.names, r, strict=True)) for r in rows], arrow)
+
+    def _sequence(self, writer: MergeTarget, table: TargetTable) -> int:
+        token = writer.token(table)
+        assert token is not None
+        return token.sequence
+
+
+class TargetContract(TargetFixtures):
+    """The promises of every merge target: staging, token, generations, owners."""
 
     def test_the_plugin_says_what_its_writer_can(
         self, plugin: TargetPlugin, writer: MergeTarget
@@ -196,41 +239,3 @@ class TargetContract:
             assert checks.tables([schema], "r1") == []
         with plugin.checks(dead_params) as checks:
             assert_readable(checks.connection(), "")
-
-    def _stage(
-        self,
-        writer: MergeTarget,
-        table: TargetTable,
-        schema: TableSchema,
-        rows: Sequence[tuple[Any, ...]],
-    ) -> None:
-        """Stage rows as a task would, from `begin_snapshot` on."""
-        writer.begin_snapshot(table, schema)
-        place = writer.snapshot_place(table, schema)
-        path = f"{place.folder}/1.parquet"
-        with pq.ParquetWriter(path, place.arrow, **place.options) as out:
-            out.write_table(self._rows(schema.arrow_schema(), rows).cast(place.arrow))
-        writer.load_snapshot_files(table, schema, [path])
-
-    def _batch(
-        self,
-        folder: Path,
-        schema: TableSchema,
-        sequence: int,
-        rows: Sequence[tuple[int, str | None, bool]],
-    ) -> FoldedBatch:
-        """A batch of (id, note, is deleted)."""
-        path = folder / f"{sequence}.parquet"
-        arrow = pa.schema([*schema.arrow_schema(), pa.field("_delete", pa.bool_())])
-        pq.write_table(self._rows(arrow, rows), path)
-        keys = [r[0] for r in rows]
-        ranges = (KeyRange(min(keys), max(keys)),)
-        return FoldedBatch(schema, (str(path),), sequence, len(rows), ranges=ranges)
-
-    def _rows(self, arrow: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-        return pa.Table.from_pylist([dict(zip(arrow.names, r, strict=True)) for r in rows], arrow)
-
-    def _sequence(self, writer: MergeTarget, table: TargetTable) -> int:
-        token = writer.token(table)
-        assert token is not None
-        return token.sequence
