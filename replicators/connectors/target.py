@@ -137,17 +137,42 @@ class TargetTable:
     mode: Mode = Mode.MIRROR
 
 
+class DirectCopy(Protocol):
+    """Takes a snapshot's rows from tasks straight into the target's staging place. It is pickled on
+    its way to the tasks. Only the holder of the newest place of a snapshot can write."""
+
+    def write(self, number: int, rows: Iterator[pa.Table]) -> int:
+        """Write the rows of a portion, and return their number. The rows and the portion's record
+        are one commit. A later try of the same portion replaces the rows of an earlier one."""
+        ...
+
+    def rows(self) -> Mapping[int, int]:
+        """The portions that were committed, with their numbers of rows."""
+        ...
+
+    def remove(self, keys: pa.Table) -> int:
+        """Remove the rows with these keys (the key's columns) from all portions, and return how
+        many they were."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotPlace:
     """Where tasks may write a snapshot's Parquet files themselves: an existing empty folder (path
     or URL), the files' Arrow schema, and keyword arguments for `pyarrow.parquet.ParquetWriter`.
     `constants`: the value that each column added by the mode has in every row. The engine sets
-    these columns."""
+    these columns. `direct`: the tasks give it the rows and write no files. Each portion is then
+    named in `load_snapshot_files` by a path that `portion_path` made."""
 
     folder: str
     arrow: pa.Schema
     options: dict[str, Any] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
+    direct: DirectCopy | None = None
+
+    def portion_path(self, number: int) -> str:
+        """The path that names a portion which was written directly."""
+        return f"{self.folder}/{number:08d}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import Step
+from replicators.connectors.target import DirectCopy
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -40,6 +41,20 @@ class LiveColumns:
 
     identity: str
     columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@runtime_checkable
+class DirectClient(Protocol):
+    """A `SqlClient` whose copies are written by the run's tasks, without files between."""
+
+    def direct(self, names: Names, columns: Sequence[Column]) -> DirectCopy:
+        """What tasks write the table with, which `make` made. Whoever got it before, such as an
+        earlier process, can't write any more. The records of portions go with the next `make`."""
+        ...
+
+    def keep(self, names: Names, numbers: Sequence[int], *, job: str) -> None:
+        """Remove the rows of all other portions, and the records of all."""
+        ...
 
 
 class SqlClient(Protocol):

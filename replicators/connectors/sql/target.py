@@ -32,7 +32,7 @@ from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.ownership import LiveTable, Written, own_token
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import merge, tables, trees
-from replicators.connectors.sql.client import LiveColumns, Names, SqlClient
+from replicators.connectors.sql.client import DirectClient, LiveColumns, Names, SqlClient
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.evolve import (
     Add,
@@ -135,6 +135,7 @@ class SqlMergeTarget:
         self._written: dict[tuple[Names, int], Written] = {}
         self._known: set[Names] = set()
         self._tidied: set[Names] = set()
+        self._begun: set[str] = set()
         self._lock = threading.Lock()
 
     def names(self, table: TableId) -> Names:
@@ -231,12 +232,19 @@ class SqlMergeTarget:
         """A staging table of this process: two runs never share one."""
         return (*self.names(table.source)[:-1], f"{self._prefix(table)}{what}_{self._run}")
 
+    def _kept(self, table: TargetTable, what: str) -> Names:
+        """A staging table of a copy. Where tasks write into it, another process may go on with it:
+        then its name is the same in each, and only the last one can write."""
+        if not isinstance(self._client, DirectClient):
+            return self._staging(table, what)
+        return (*self.names(table.source)[:-1], f"{self._prefix(table)}{what}")
+
     def _copy(self, table: TargetTable) -> Names:
-        return self._staging(table, f"copy_{table.generation}")
+        return self._kept(table, f"copy_{table.generation}")
 
     def _unnumbered(self, table: TargetTable) -> Names:
         """The rows of a copy without a key, before they get their numbers."""
-        return self._staging(table, f"rows_{table.generation}")
+        return self._kept(table, f"rows_{table.generation}")
 
     def _loaded(self, table: TargetTable) -> Names:
         return self._copy(table) if table.mode is not Mode.MULTISET else self._unnumbered(table)
@@ -245,7 +253,7 @@ class SqlMergeTarget:
         """Remove staging tables that earlier tries left, of every generation."""
         namespace, prefix = self.names(table.source)[:-1], self._prefix(table)
         for name in self._client.tables(namespace, prefix):
-            if not (keeps_own and name.endswith(self._run)):
+            if not (keeps_own and (name.endswith(self._run) or name in self._begun)):
                 self._client.drop((*namespace, name))
 
     # Snapshots
@@ -278,7 +286,7 @@ class SqlMergeTarget:
         """A new folder for the files of one `load_snapshot_files`."""
         folder = f"{self._folder(table)}/{table.generation}/{uuid.uuid4().hex[:12]}"
         files.make_folder(folder)
-        return _snapshot_place(table, schema, folder)
+        return self._place_in(table, schema, folder)
 
     def snapshot_place_again(
         self, table: TargetTable, schema: TableSchema, folder: str
@@ -288,7 +296,22 @@ class SqlMergeTarget:
         root = f"{self._folder(table)}/{table.generation}/"
         if not folder.startswith(root) or not files.has_folder(folder):
             return None
-        return _snapshot_place(table, schema, folder)
+        if isinstance(self._client, DirectClient):
+            with self._of(table):
+                if self._client.table(self._loaded(table)) is None:
+                    return None
+        return self._place_in(table, schema, folder)
+
+    def _place_in(self, table: TargetTable, schema: TableSchema, folder: str) -> SnapshotPlace:
+        place = _snapshot_place(table, schema, folder)
+        if not isinstance(self._client, DirectClient):
+            return place
+        names = self._loaded(table)
+        with self._of(table):
+            direct = self._client.direct(names, stored(schema, table.mode).supported)
+        with self._lock:
+            self._begun |= {names[-1], self._copy(table)[-1]}
+        return replace(place, direct=direct)
 
     def load_snapshot_files(
         self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
@@ -300,6 +323,10 @@ class SqlMergeTarget:
             if self._client.table(names) is None:
                 self._clear(table)
                 self._client.make(names, shown, job=self._job("make"))
+            if isinstance(self._client, DirectClient) and _are_portions(paths):
+                numbers = [int(path.rsplit("/", 1)[1]) for path in paths]
+                self._client.keep(names, numbers, job=self._job("keep"))
+                paths = ()
             if not paths:
                 return
             staged = staged_snapshot(shown, paths, self._client.arrow)
@@ -493,6 +520,11 @@ def _snapshot_place(table: TargetTable, schema: TableSchema, folder: str) -> Sna
     arrow = shown.arrow_schema()
     fields = [arrow.field(c.name) for c in shown.supported]
     return SnapshotPlace(folder, pa.schema(fields), dict(OPTIONS))
+
+
+def _are_portions(paths: Sequence[str]) -> bool:
+    """Whether the paths name portions that tasks wrote into the table (`portion_path`)."""
+    return all(path.rsplit("/", 1)[-1].isdigit() for path in paths)
 
 
 def _altered(

@@ -10,7 +10,7 @@ from replicators.connectors.tasks import Tasks
 from replicators.targets.postgresql.messages import MESSAGES
 from replicators.targets.postgresql.params import PostgresqlTargetParams, places
 from replicators.targets.postgresql.setup import setup
-from replicators.targets.postgresql.types import fit
+from replicators.targets.postgresql.types import fit, fit_column
 
 __all__ = ["PLUGIN"]
 
@@ -38,6 +38,7 @@ PLUGIN = TargetPlugin(
         modes=tuple(Mode),
     ),
     fit=fit,
+    fit_column=fit_column,
     checks=_checks,
     writer=_writer,
     setup=setup,

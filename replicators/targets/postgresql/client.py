@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 
 import psycopg
 import pyarrow as pa
@@ -21,29 +21,37 @@ from replicators.connectors.sql.client import LiveColumns, Names
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import Check, Step
+from replicators.connectors.target import DirectCopy
 from replicators.targets.postgresql import copying, publishing
 from replicators.targets.postgresql.connections import Connection, Connections
 from replicators.targets.postgresql.encoding import Field
+from replicators.targets.postgresql.enums import Enums, add_further, labels_of
 from replicators.targets.postgresql.errors import translate
 from replicators.targets.postgresql.params import PostgresqlTargetParams
+from replicators.targets.postgresql.portions import Portions, records_of
 from replicators.targets.postgresql.publishing import quoted
 from replicators.targets.postgresql.transactions import Transactions
-from replicators.targets.postgresql.types import native
+from replicators.targets.postgresql.types import TYPE_SHOWN, enum_type, native
 
-TABLE = """
-SELECT c.oid::text, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod)
+TABLE = f"""
+SELECT c.oid::text, a.attname, {TYPE_SHOWN}
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_catalog.pg_attribute a
   ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 WHERE n.nspname = %s AND c.relname = %s
 ORDER BY a.attnum
-"""
+"""  # noqa: S608 - a part of a query that is ours
 TABLES = """
 SELECT c.relname FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relkind IN ('r', 'p') AND starts_with(c.relname, %s)
 ORDER BY 1
+"""
+EXTENSIONS = """
+SELECT e.extname, n.nspname FROM pg_catalog.pg_extension e
+JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
 """
 HAS_NAMESPACE = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = %s)"
 
@@ -58,12 +66,38 @@ class PostgresqlClient:
         self._connections = Connections(params)
         self._transactions = Transactions(self._connections)
         self._loaded: dict[Names, int] = {}
+        self._enums = Enums(params.schema)
         self._lock = threading.Lock()
 
     @cached_property
     def dialect(self) -> SqlDialect:
         """The statements that a server of this version has."""
-        return engines.postgresql(native, self._connections.get().info.server_version // 10000)
+        return engines.postgresql(self.native, self._connections.get().info.server_version // 10000)
+
+    def native(self, column: Column) -> str:
+        """The type of a column in this database. An enum type is made before the next statement
+        that needs it."""
+        self._enums.note(column)
+        return native(column, self.params.schema, self._extensions)
+
+    @cached_property
+    def _extensions(self) -> dict[str, str]:
+        with self._asking() as connection:
+            return dict(connection.execute(EXTENSIONS).fetchall())
+
+    def _fields(self, columns: Iterable[Column]) -> tuple[Field, ...]:
+        return tuple(
+            Field(
+                c.name,
+                self.native(c),
+                labels_of(c) if enum_type(c, self.params.schema) else None,
+            )
+            for c in columns
+        )
+
+    def _make_types(self) -> None:
+        with self._asking() as connection:
+            self._enums.make(connection)
 
     def arrow(self, column: Column) -> pa.DataType:
         """The type in which `load` wants the values of a column."""
@@ -103,8 +137,11 @@ class PostgresqlClient:
     def make(self, names: Names, schema: TableSchema, *, job: str) -> None:
         """Make an empty table for a copy. The server logs it from its first row on, since it
         becomes the live table."""
+        fields = self._fields(schema.supported)
+        self._make_types()
         with self._transactions.begin(job) as connection:
-            _create(connection, names, schema.supported)
+            _create(connection, names, fields)
+            _drop(connection, records_of(names))
         with self._lock:
             self._loaded.pop(names, None)
 
@@ -112,19 +149,32 @@ class PostgresqlClient:
         """Fill an unlogged table by COPY, in one transaction."""
         if self._transactions.is_done(job):
             return
+        fields = self._fields(staged.columns)
+        self._make_types()
+        add = partial(add_further, self.params)
         with self._transactions.begin(job) as connection:
             if not appends:
-                _create(connection, names, staged.columns, is_logged=False)
-            fields = [Field(c.name, native(c)) for c in staged.columns]
-            rows = copying.copy(connection, quoted(names), fields, staged.read())
+                _create(connection, names, fields, is_logged=False)
+            rows = copying.copy(connection, quoted(names), fields, staged.read(), add_labels=add)
         if not appends:
             with self._lock:
                 self._loaded[names] = rows
+
+    def direct(self, names: Names, columns: Sequence[Column]) -> DirectCopy:
+        """What tasks write the table with."""
+        made = Portions(self.params, names, self._fields(columns))
+        made.take_over()
+        return made
+
+    def keep(self, names: Names, numbers: Sequence[int], *, job: str) -> None:
+        """Remove the rows of all other portions."""
+        Portions(self.params, names, ()).keep(numbers)
 
     def run(self, steps: Sequence[Step], *, job: str) -> None:
         """Run the steps as one transaction."""
         if self._transactions.is_done(job):
             return
+        self._make_types()
         with self._transactions.begin(job) as connection:
             self._look(connection, steps)
             self._run(connection, steps)
@@ -155,7 +205,7 @@ class PostgresqlClient:
     def drop(self, names: Names) -> None:
         """Remove a staging table."""
         with self._asking() as connection:
-            connection.execute(f"DROP TABLE IF EXISTS {quoted(names)}".encode())
+            _drop(connection, names)
         with self._lock:
             self._loaded.pop(names, None)
 
@@ -197,11 +247,15 @@ class PostgresqlClient:
                 raise ReplicationError("target:postgresql-lost")
 
 
+def _drop(connection: Connection, names: Names) -> None:
+    connection.execute(f"DROP TABLE IF EXISTS {quoted(names)}".encode())
+
+
 def _create(
-    connection: Connection, names: Names, columns: Iterable[Column], *, is_logged: bool = True
+    connection: Connection, names: Names, fields: Iterable[Field], *, is_logged: bool = True
 ) -> None:
     """An empty table in place of one that an earlier try left."""
     kind = "TABLE" if is_logged else "UNLOGGED TABLE"
-    defined = ", ".join(f"{sql.name(c.name)} {native(c)}" for c in columns)
-    connection.execute(f"DROP TABLE IF EXISTS {quoted(names)}".encode())
+    defined = ", ".join(f"{sql.name(c.name)} {c.native}" for c in fields)
+    _drop(connection, names)
     connection.execute(f"CREATE {kind} {quoted(names)} ({defined})".encode())

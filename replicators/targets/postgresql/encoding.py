@@ -52,10 +52,12 @@ class UnfitValue(InvalidBinaryRepresentation):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of the statement: its name and the text of its type at the server."""
+    """A column of the statement: its name, the text of its type at the server, and the labels that
+    it is known to have if it is an enum."""
 
     name: str
     native: str
+    labels: tuple[str, ...] | None = None
 
 
 def base_of(native: str) -> str:

@@ -48,7 +48,7 @@ _SAME = re.compile(
 )
 _NUMBER = re.compile(r"(?:numeric|decimal)(\(\d+,-?\d+\)|\(\d+\))?(?: unsigned)?(?: zerofill)?")
 _EXTENSION = re.compile(r'(?:"[^"]+"\.|\w+\.)?(' + "|".join(EXTENSIONS) + ")")
-_NAME = re.compile(r'(?:(?:"(?:[^"]|"")+"|[^".()\s]+)\.)?("(?:[^"]|"")+"|[^".()\s]+)')
+_NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".()\s]+)\.)?("(?:[^"]|"")+"|[^".()\s]+)')
 _KEPT_AS_TEXT = "kept as text"
 
 
@@ -118,8 +118,10 @@ def fit_column(column: Column) -> Fit:
             return _of_items(fit_column(replace(column, type=of, native=_item(column.native))))
         case Json() if column.native == "jsonb":
             return Fit(FitKind.EXACT, "jsonb", is_own=True)
-        case Enum() if enum_name(column):
-            return Fit(FitKind.EXACT, quoted(enum_name(column)), is_own=True)
+        case Enum():
+            enum = enum_name(column)
+            if enum:
+                return Fit(FitKind.EXACT, quoted(enum[1]), is_own=True)
         case String():
             native = _text_native(column.native)
             if native:
@@ -142,18 +144,19 @@ def _text_native(native: str) -> str:
     return native if _SAME.fullmatch(native) else ""
 
 
-def enum_name(column: Column) -> str:
-    """The name of the enum type that the column (or an array's item) has at a PostgreSQL source,
-    without its schema; empty for other columns and sources."""
+def enum_name(column: Column) -> tuple[str, str] | None:
+    """Schema and name of the enum type that the column (or an array's item) has at a PostgreSQL
+    source; None for other columns and sources."""
     kind, native = column.type, column.native
     if isinstance(kind, Array):
         kind, native = kind.of, _item(native)
     if not isinstance(kind, Enum):
-        return ""
+        return None
     found = _NAME.fullmatch(native)
-    if not found:
-        return ""
-    name = found[1]
+    return (_plain(found[1] or "public"), _plain(found[2])) if found else None
+
+
+def _plain(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
@@ -168,36 +171,41 @@ def extension_of(column: Column) -> str:
     return native if native in EXTENSIONS else ""
 
 
+def enum_type(column: Column, schema: str) -> str:
+    """The target's enum type for a column, quoted; empty for other columns. It lies in the target's
+    `schema`, or where that is empty in the schema that has its name at the source. Types of two
+    schemas that become one have the labels of both."""
+    found = enum_name(column)
+    return f"{quoted(schema or found[0])}.{quoted(found[1])}" if found else ""
+
+
 def native(
-    column: Column, namespace: str = "", extensions: Mapping[str, str] = MappingProxyType({})
+    column: Column, schema: str = "", extensions: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """The type's text in a statement. Enums lie in the tables' `namespace`; without one they are
-    text. `extensions` are the server's, each with its schema. A type of an extension that it does
-    not have becomes text."""
-    fitted = fit_column(column)
+    """The type's text in a statement. `schema` is the target's, where it has one for all tables.
+    `extensions` are the server's, each with its schema. A type of an extension that it does not
+    have becomes text."""
     tail = "[]" if isinstance(column.type, Array) else ""
-    if enum_name(column):
-        return f"{quoted(namespace)}.{fitted.native}" if namespace else f"text{tail}"
-    extension = extension_of(column)
+    enum, extension = enum_type(column, schema), extension_of(column)
+    if enum:
+        return f"{enum}{tail}"
     if extension and extension not in extensions:
         return f"text{tail}"
     if extension:
         return f"{quoted(extensions[extension])}.{extension}{tail}"
-    return fitted.native
+    return fit_column(column).native
 
 
 TYPE_SHOWN = """
-CASE WHEN pg_type.typnamespace = 'pg_catalog'::regnamespace
-     THEN format_type(pg_attribute.atttypid, pg_attribute.atttypmod)
-     ELSE (SELECT '"' || replace(n.nspname, '"', '""') || '".'
-                  || CASE WHEN e.typtype = 'e'
-                          THEN '"' || replace(e.typname, '"', '""') || '"' ELSE e.typname END
-                  || CASE WHEN e.oid <> pg_type.oid THEN '[]' ELSE '' END
-           FROM pg_type e JOIN pg_namespace n ON n.oid = e.typnamespace
-           WHERE e.oid = CASE WHEN pg_type.typcategory = 'A' THEN pg_type.typelem
-                              ELSE pg_type.oid END)
+CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN format_type(a.atttypid, a.atttypmod)
+     ELSE (SELECT '"' || replace(m.nspname, '"', '""') || '".'
+                  || CASE WHEN e.typtype = 'e' THEN '"' || replace(e.typname, '"', '""') || '"'
+                          ELSE e.typname END
+                  || CASE WHEN e.oid <> t.oid THEN '[]' ELSE '' END
+           FROM pg_catalog.pg_type e JOIN pg_catalog.pg_namespace m ON m.oid = e.typnamespace
+           WHERE e.oid = CASE WHEN t.typcategory = 'A' THEN t.typelem ELSE t.oid END)
 END"""
-"""A column's type as `native` spells it, from rows of pg_attribute and pg_type."""
+"""A column's type as `native` spells it, from rows `a` of pg_attribute and `t` of pg_type."""
 
 _WIDER = {
     "smallint": ("integer", "bigint", "numeric"),

@@ -56,11 +56,13 @@ class Portion:
 def _write(
     portion: Portion, read: ChunkReader, schema: TableSchema, place: SnapshotPlace
 ) -> tuple[str, int]:
-    """Write the portion's rows to a durable Parquet file of the target. Each try's file has its own
-    name."""
+    """Write the portion's rows to a durable Parquet file of the target, or straight into it. Each
+    try's file has its own name."""
+    tables = _tables(portion, read, schema, place)
+    if place.direct is not None:
+        return place.portion_path(portion.number), place.direct.write(portion.number, tables)
     path = f"{place.folder}/{portion.number:08d}-{uuid.uuid4().hex[:12]}.parquet"
     rows = 0
-    tables = _tables(portion, read, schema, place)
     first = next(tables, None)
     with pq.ParquetWriter(path, place.arrow, **_options(place, first)) as writer:
         for table in chain([] if first is None else [first], tables):
@@ -197,6 +199,7 @@ class Snapshotter:
         self._quarantines = False
         self._resumes = True
         self._place = ""
+        self._removed = 0
 
     def find(self, table: TargetTable, schema: TableSchema) -> CopyRow | None:
         """The table's snapshot in progress that can be resumed in this consistent snapshot. One
@@ -209,9 +212,9 @@ class Snapshotter:
             and known.layout == layout(self._session, schema)
             and resume.is_log_whole(self._store, known)
             and not self._store.quarantined(table.source, table.generation, 0)
-            and self._writer.snapshot_place_again(table, schema, known.folder)
+            and (place := self._writer.snapshot_place_again(table, schema, known.folder))
         ):
-            return resume.finished(known)
+            return resume.finished(known, place)
         text = (
             "The snapshot starts again: what was copied does not fit the table or its log any more."
         )
@@ -236,7 +239,7 @@ class Snapshotter:
         was lost. `quarantines`: rows with unsupported values are quarantined; otherwise they are an
         error. `resumes`: an interrupted snapshot may resume in a later consistent snapshot.
         `place`: where the rows lay when the consistent snapshot was opened (default: now)."""
-        self._quarantines, self._resumes = quarantines, resumes
+        self._quarantines, self._resumes, self._removed = quarantines, resumes, 0
         self._place = layout(self._session, schema) if place is None else place
         check_place(self._session, schema, self._place, self._store)
         work = self._go_on(table, schema, known) if known else None
@@ -248,7 +251,7 @@ class Snapshotter:
             files = self._files(self._begin(table, schema, sequence))
         if files is None:
             return None
-        rows = sum(f.rows for f in files)
+        rows = sum(f.rows for f in files) - self._removed
         self._store.copy_forget(table.source)
         self._on_progress(schema, rows)
         self._writer.load_snapshot_files(table, schema, [f.path for f in files if f.rows])
@@ -336,13 +339,20 @@ class Snapshotter:
             return list(done)
         text = f"{keys.num_rows:,} rows that changed since the snapshot began are read again."
         self._store.log("INFO", text, work.schema.id)
-        portions = [Portion(c.number, path=c.path, rows=c.rows, keys=keys) for c in done if c.rows]
+        direct = work.place.direct
+        portions, kept = [], list[CopyChunk]()
+        if direct is not None:
+            self._removed, kept = direct.remove(keys), list(done)
+        else:
+            portions = [
+                Portion(c.number, path=c.path, rows=c.rows, keys=keys) for c in done if c.rows
+            ]
         first = len(work.copy.chunks)
         for number, part in enumerate(resume.split(keys), first):
             chunk = self._session.keyed_chunk(work.schema, number, part)
             portions.append(Portion(number, chunk, keys=part))
         level = [c for chunks in self._jobs(work, portions) for c in chunks]
-        return None if self._should_stop() else level
+        return None if self._should_stop() else kept + level
 
     def _jobs(self, work: _Work, portions: Sequence[Portion]) -> Iterator[list[CopyChunk]]:
         """The files of each job, one job after the other. The next job waits in Spark while one

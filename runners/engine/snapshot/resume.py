@@ -55,9 +55,14 @@ def is_log_whole(store: Store, copy: CopyRow) -> bool:
     return has_log_after(store, last_sequence(copy.segment))
 
 
-def finished(copy: CopyRow) -> CopyRow:
-    """The copy. A chunk is marked as not done where its file is missing or differs from its
-    record."""
+def finished(copy: CopyRow, place: SnapshotPlace) -> CopyRow:
+    """The copy. A chunk is marked as not done where its file, or its portion in the target, is
+    missing or differs from its record."""
+    if place.direct is not None:
+        written = place.direct.rows()
+        return copy.marked(
+            [c for c in copy.chunks if c.is_done and written.get(c.number) == c.rows]
+        )
 
     def is_there(path: str, rows: int) -> bool:
         try:

@@ -190,10 +190,10 @@ def test_a_chunk_whose_file_is_not_as_it_was_is_not_done(tmp_path: Path) -> None
     pq.write_table(pa.table({"word": ["a"]}), path)
     done = CopyChunk(0, "a", path=str(path), rows=1, is_done=True)
     other = CopyChunk(1, "b", path=str(tmp_path / "1.parquet"), rows=1, is_done=True)
-    found = resume.finished(COPY.marked([done, other]))
+    found = resume.finished(COPY.marked([done, other]), PLACE)
     assert [c.is_done for c in found.chunks] == [True, False]
     (tmp_path / "0.parquet").write_bytes(path.read_bytes()[:-5])
-    assert not any(c.is_done for c in resume.finished(COPY.marked([done])).chunks)
+    assert not any(c.is_done for c in resume.finished(COPY.marked([done]), PLACE).chunks)
 
 
 class Waiting:
