@@ -5,18 +5,21 @@ from __future__ import annotations
 import dataclasses
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from replicators.connectors import registry
-from replicators.connectors.contract.target import TargetContract
+from replicators.connectors.contract.merging import MergeContract
+from replicators.connectors.contract.target import TargetContract, TargetFixtures
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.params import parse
 from replicators.connectors.target import MergeTarget, TargetPlugin
 from runners.engine.tasks.local import LocalTasks
 from tests.servers import Database
+from tests.sql_modes import Records, SqlModes
 
 pytestmark = [
     pytest.mark.contract,
@@ -26,7 +29,7 @@ pytestmark = [
 ]
 
 
-class TestPostgresqlTarget(TargetContract):
+class PostgresqlFixtures(TargetFixtures):
     """Into a database of each test's own, as a role that may make schemas and nothing else."""
 
     @pytest.fixture
@@ -55,8 +58,54 @@ class TestPostgresqlTarget(TargetContract):
     @pytest.fixture
     def read(self, database: Database) -> Callable[[TableSchema], list[tuple[Any, ...]]]:
         def rows(schema: TableSchema) -> list[tuple[Any, ...]]:
-            return database.execute(
-                f'SELECT id, note FROM "{schema.id.schema}"."{schema.id.name}" ORDER BY id'
-            )
+            table = f'"{schema.id.schema}"."{schema.id.name}"'
+            return sorted(database.execute(f"SELECT * FROM {table}"), key=lambda row: row[0])
+
+        return rows
+
+
+class TestPostgresqlTarget(PostgresqlFixtures, TargetContract):
+    """Staging, token, generations, owners."""
+
+
+class TestPostgresqlMerging(PostgresqlFixtures, MergeContract):
+    """Modes, columns and fences."""
+
+    @pytest.fixture
+    def another(
+        self, plugin: TargetPlugin, params: Any, tmp_path: Path
+    ) -> Iterator[Callable[[], MergeTarget]]:
+        with ExitStack() as stack:
+
+            def made() -> MergeTarget:
+                one = plugin.writer(params, LocalTasks(folder=str(tmp_path / "other")))
+                return stack.enter_context(closing(one))
+
+            yield made
+
+    @pytest.fixture
+    def replaced_by_hand(self, database: Database) -> Callable[[TableSchema], None]:
+        def replaced(schema: TableSchema) -> None:
+            table = f'"{schema.id.schema}"."{schema.id.name}"'
+            database.execute(f'CREATE TABLE {table[:-1]}_new" (LIKE {table})')
+            database.execute(f"DROP TABLE {table}")
+            database.execute(f'ALTER TABLE {table[:-1]}_new" RENAME TO "{schema.id.name}"')
+            database.execute(f"GRANT ALL ON {table} TO plain_writer")
+
+        return replaced
+
+
+@pytest.mark.oldest_postgresql(is_long=True)
+class TestPostgresqlModes(PostgresqlFixtures, SqlModes):
+    """Every mode against a naive replay."""
+
+    @pytest.fixture
+    def records(self, database: Database) -> Records:
+        def rows(schema: TableSchema) -> list[dict[str, Any]]:
+            names = [c.name for c in schema.columns]
+            shown = ", ".join(f'"{n}"' for n in names)
+            table = f'"{schema.id.schema}"."{schema.id.name}"'
+            found = database.execute(f"SELECT {shown} FROM {table}")
+            return [dict(zip(names, row, strict=True)) for row in found]
 
         return rows
