@@ -19,6 +19,7 @@ from demo.postgres import HOST, free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = ROOT / "var" / "bqemulator"
+MENDED = Path(__file__).with_name("bigquery_mended.py")
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 NOT_SET_UP = (
@@ -66,14 +67,14 @@ class EmbeddedBigQuery:
 
     def start(self) -> Self:
         """Start the emulator and wait until it answers."""
-        program = ENVIRONMENT / "bin" / "bqemulator"
-        if not program.exists():
+        python = ENVIRONMENT / "bin" / "python"
+        if not python.exists():
             raise BigQueryError(NOT_SET_UP)
         data = self.home / "data"
         data.mkdir(parents=True, exist_ok=True)
         for _ in range(3):
             self.port = self.port or free_port()
-            command = [str(program), "start", "--persistent", "--log-level", "warning"]
+            command = [str(python), str(MENDED), "start", "--persistent", "--log-level", "warning"]
             command += ["--rest-port", str(self.port), "--grpc-port", str(free_port())]
             command += ["--data-dir", str(data)]
             if self.dies_with_parent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -33,6 +34,11 @@ def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
         ),
         ("jars for Spark", steps.jars),
         *([("MySQL for the tests", steps.mysql_server)] if with_tests else []),
+        *(
+            [("a BigQuery emulator", lambda: steps.bigquery_emulator(sys.executable))]
+            if with_tests or os.environ.get("DEMO_TARGET") == "bigquery"
+            else []
+        ),
         ("front-end files", steps.front_end),
         ("compiled decoder and Spark's classes", steps.prepare_runs),
     ]

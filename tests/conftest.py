@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.bigquery import EmbeddedBigQuery
 from demo.broker import EmbeddedBroker
 from demo.postgres import EmbeddedPostgres
 from tests.mysql_servers import (
@@ -100,6 +101,13 @@ def mariadb() -> Iterator[SqlServer]:
 def mysql() -> Iterator[SqlServer]:
     """One MySQL for the whole session."""
     with MysqlServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def bigquery() -> Iterator[EmbeddedBigQuery]:
+    """One BigQuery emulator for the whole session; tests use datasets of their own."""
+    with EmbeddedBigQuery() as server:
         yield server
 
 

@@ -1,0 +1,96 @@
+"""Names that BigQuery takes. Different names may become one: the checks tell it beforehand. Uses no
+driver."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import replace
+
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.targets.bigquery.params import BigQueryParams
+
+LONGEST_COLUMN = 300
+LONGEST_TABLE_BYTES = 1024
+LONGEST_DATASET = 1024
+RESERVED = (
+    "_TABLE_", "_FILE_", "_PARTITION", "_ROW_TIMESTAMP", "__ROOT__", "_COLIDENTIFIER",
+    "_CHANGE_SEQUENCE_NUMBER", "_CHANGE_TYPE", "_CHANGE_TIMESTAMP",
+)  # fmt: skip
+"""Prefixes that BigQuery keeps for itself, in any case."""
+OWN_TABLES = ("_replicator_", "_staging_")
+"""Prefixes of the tables that a replicator makes beside the copies."""
+SEQUENCE = "_sequence_num"
+_KEPT_IN_TABLES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No",
+                             "Pc", "Pd", "Zs"})  # fmt: skip
+
+
+def _is_plain(char: str) -> bool:
+    return char == "_" or (char.isascii() and char.isalnum())
+
+
+def column(name: str) -> str:
+    """A column's name. Letters of other languages and signs become underscores."""
+    made = "".join(c if _is_plain(c) else "_" for c in name) or "_"
+    if made[0].isdigit() or made.upper().startswith(RESERVED):
+        made = f"c{made}" if made[0] == "_" else f"_{made}"
+    return made[:LONGEST_COLUMN]
+
+
+def table(name: str) -> str:
+    """A table's name. It may have letters and digits of any language, marks, underscores, dashes
+    and blanks."""
+    made = "".join(c if unicodedata.category(c) in _KEPT_IN_TABLES else "_" for c in name)
+    made = made.strip() or "_"
+    if made.upper().startswith(RESERVED) or made.lower().startswith(OWN_TABLES):
+        made = f"t{made}"
+    while len(made.encode()) > LONGEST_TABLE_BYTES:
+        made = made[:-1]
+    return made
+
+
+def dataset(name: str) -> str:
+    """A dataset's name: letters, digits and underscores."""
+    return ("".join(c if _is_plain(c) else "_" for c in name) or "_")[:LONGEST_DATASET]
+
+
+def names(params: BigQueryParams, table_id: TableId) -> tuple[str, str, str]:
+    """Project, dataset and table of a source table."""
+    return params.project, params.dataset or dataset(table_id.schema), table(table_id.name)
+
+
+def progress_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The progress table of a target table. Each has its own: transactions of BigQuery that change
+    the same table at the same time end each other."""
+    digest = hashlib.sha256(names[-1].encode()).hexdigest()[:16]
+    return (*names[:-1], f"_replicator_progress_{digest}")
+
+
+def renamed(schema: TableSchema) -> TableSchema:
+    """The schema with BigQuery's column names."""
+    changed = {c.name: column(c.name) for c in schema.columns}
+    if all(old == new for old, new in changed.items()):
+        return schema
+    return replace(
+        schema,
+        columns=tuple(replace(c, name=changed[c.name]) for c in schema.columns),
+        key=_all(schema.key, changed),
+        primary_key=_all(schema.primary_key, changed),
+    )
+
+
+def _all(wanted: Iterable[str], changed: dict[str, str]) -> tuple[str, ...]:
+    return tuple(changed.get(n, n) for n in wanted)
+
+
+def shared(schema: TableSchema) -> list[tuple[str, str]]:
+    """Pairs of columns that would share a name in BigQuery, where case does not count."""
+    seen: dict[str, str] = {}
+    found = []
+    for one in schema.supported:
+        place = column(one.name).casefold()
+        if place in seen:
+            found.append((one.name, seen[place]))
+        seen.setdefault(place, one.name)
+    return found

@@ -1,0 +1,136 @@
+"""Writes BigQuery: `SqlMergeTarget` with BigQuery's names, job ids and layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.sql.evolve import Types
+from replicators.connectors.sql.target import SqlMergeTarget, SqlPlaces
+from replicators.connectors.target import (
+    FoldedBatch,
+    MergeResult,
+    SnapshotPlace,
+    TargetTable,
+    Token,
+)
+from replicators.targets.bigquery import naming, types
+from replicators.targets.bigquery.client import BigQueryClient
+from replicators.targets.bigquery.connection import open_client
+from replicators.targets.bigquery.errors import translate
+from replicators.targets.bigquery.jobs import work_of
+from replicators.targets.bigquery.params import BigQueryParams
+
+
+class BigQueryWriter:
+    """A `MergeTarget`. Thread safe for different tables; one thread at a time for each table.
+
+    Its tables have BigQuery's column names, so schemas are renamed on their way in, and keys on
+    their way out. Files keep the source's names (`client.source_names`).
+    """
+
+    def __init__(self, params: BigQueryParams, folder: str) -> None:
+        self._params = params
+        try:
+            opened = open_client(params)
+        except Exception as err:
+            raise translate(err, params.project) from err
+        self.client = BigQueryClient(opened, params)
+        places = SqlPlaces(lambda table: naming.names(params, table), folder, naming.progress_names)
+        self._inner = SqlMergeTarget(self.client, places, Types(types.native, types.is_wider))
+
+    @contextmanager
+    def _work(self, table: TargetTable, sequence: int | str = "") -> Iterator[None]:
+        of = work_of(table.replicator, self.names(table.source))
+        with self.client.jobs.work(of, "_".join(str(p) for p in (table.generation, sequence) if p)):
+            yield
+
+    def names(self, table: TableId) -> tuple[str, ...]:
+        """Project, dataset and table."""
+        return naming.names(self._params, table)
+
+    def token(self, table: TargetTable) -> Token | None:
+        """See `MergeTarget.token`."""
+        with self._work(table):
+            return self._inner.token(table)
+
+    def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
+        """See `MergeTarget.begin_snapshot`. `target:bigquery-columns`."""
+        refuse_shared(schema)
+        with self._work(table):
+            self._inner.begin_snapshot(table, naming.renamed(schema))
+
+    def snapshot_place(self, table: TargetTable, schema: TableSchema) -> SnapshotPlace:
+        """See `MergeTarget.snapshot_place`. The files have the source's names."""
+        return self._inner.snapshot_place(table, schema)
+
+    def snapshot_place_again(
+        self, table: TargetTable, schema: TableSchema, folder: str
+    ) -> SnapshotPlace | None:
+        """See `MergeTarget.snapshot_place_again`."""
+        return self._inner.snapshot_place_again(table, schema, folder)
+
+    def load_snapshot_files(
+        self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
+    ) -> None:
+        """See `MergeTarget.load_snapshot_files`."""
+        with self._work(table):
+            self._inner.load_snapshot_files(table, naming.renamed(schema), paths)
+
+    def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
+        """See `MergeTarget.publish_snapshot`."""
+        with self._work(table, sequence):
+            return self._inner.publish_snapshot(table, naming.renamed(schema), sequence)
+
+    def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
+        """See `MergeTarget.merge`."""
+        with self._work(table, batch.sequence):
+            return self._inner.merge(table, _renamed(batch))
+
+    def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
+        """See `MergeTarget.missing_rows`."""
+        with self._work(table, batch.sequence):
+            found = self._inner.missing_rows(table, _renamed(batch))
+        return found.rename_columns(list(batch.schema.key))
+
+    def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
+        """See `MergeTarget.evolve`. `target:bigquery-columns`."""
+        refuse_shared(new)
+        with self._work(table):
+            return self._inner.evolve(table, naming.renamed(old), naming.renamed(new))
+
+    def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
+        """See `MergeTarget.fill_column`."""
+        with self._work(table):
+            shown = replace(column, name=naming.column(column.name))
+            self._inner.fill_column(table, shown, value)
+
+    def drop(self, table: TargetTable) -> None:
+        """See `Target.drop`."""
+        with self._work(table):
+            self._inner.drop(table)
+
+    def close(self) -> None:
+        """Remove this process's staging tables and close the connections."""
+        self._inner.close()
+
+
+def refuse_shared(schema: TableSchema) -> None:
+    """`target:bigquery-columns` where two columns would become one."""
+    for column, other in naming.shared(schema):
+        raise ReplicationError(
+            "target:bigquery-columns", table=schema.id, column=column, other=other
+        )
+
+
+def _renamed(batch: FoldedBatch) -> FoldedBatch:
+    schema = naming.renamed(batch.schema)
+    if schema is batch.schema:
+        return batch
+    return replace(batch, schema=schema, unsent=tuple(naming.column(n) for n in batch.unsent))
