@@ -242,7 +242,7 @@ def _cancel(database: Database) -> None:
         ("DROP SCHEMA shop CASCADE", "target:table-missing"),
         ("ALTER TABLE shop.orders OWNER TO postgres; REVOKE ALL ON shop.orders FROM plain_writer",
          "target:postgresql-right"),
-        ("ALTER DATABASE {name} SET default_transaction_read_only = on",
+        ("ALTER ROLE plain_writer SET default_transaction_read_only = on",
          "target:postgresql-read-only"),
     ],
 )  # fmt: skip
@@ -252,10 +252,10 @@ def test_a_table_that_was_changed_by_hand_stops_with_its_own_text(
 ) -> None:  # fmt: skip
     """Guards `errors.RULES` against what a real server says, and that nothing of such a merge
     stays."""
-    database.execute(statement.replace("{name}", database.name))
+    database.execute(statement)
     target._client._connections.give_up()  # type: ignore[attr-defined]
     assert code_of(lambda: target.merge(live, batch(tmp_path, 20))) == code
-    database.execute(f"ALTER DATABASE {database.name} RESET ALL")
+    database.execute(f"ALTER ROLE {ROLE} RESET ALL")
     token = target.token(live) if code.startswith("target:postgresql") else None
     assert token is None or token.sequence == 10
 
@@ -378,9 +378,10 @@ def test_a_copy_onto_the_source_itself_is_refused(
 def test_a_database_in_another_encoding_and_a_read_only_one_are_told(
     postgres: EmbeddedPostgres, database: Database
 ) -> None:
-    database.execute(f"ALTER DATABASE {database.name} SET default_transaction_read_only = on")
-    assert "target:postgresql-read-only" in {p.code for p in found_by(writer_params(database))}
-    database.execute(f"ALTER DATABASE {database.name} RESET ALL")
+    params = writer_params(database)
+    database.execute(f"ALTER ROLE {ROLE} SET default_transaction_read_only = on")
+    assert {p.code for p in found_by(params)} == {"target:postgresql-read-only"}
+    database.execute(f"ALTER ROLE {ROLE} RESET ALL")
     with fresh_database(postgres) as other:
         postgres.execute(f"DROP DATABASE {other.name}")
         postgres.execute(

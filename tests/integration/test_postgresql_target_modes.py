@@ -30,10 +30,14 @@ class _Modes(SqlModes):
         return reader_of(database)
 
 
-class TestNewest(_Modes):
-    """MERGE with everything that a mode needs."""
+class _OneSeed(_Modes):
+    @pytest.fixture(params=[3, *(pytest.param(s, marks=pytest.mark.long) for s in (0, 5))])
+    def seed(self, request: pytest.FixtureRequest) -> int:
+        return int(request.param)
 
-    seeds = (0,)
+
+class TestNewest(_OneSeed):
+    """MERGE with everything that a mode needs."""
 
 
 class TestWithoutMerge(_Modes):
@@ -43,7 +47,7 @@ class TestWithoutMerge(_Modes):
 
 
 @pytest.mark.oldest_postgresql
-class TestWithoutBySource(_Modes):
+class TestWithoutBySource(_OneSeed):
     """PostgreSQL 15 and 16: MERGE without NOT MATCHED BY SOURCE, on a real server of that
     version."""
 
