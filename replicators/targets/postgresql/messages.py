@@ -161,8 +161,8 @@ MESSAGES: Mapping[str, Message] = {
     ),
     "target:postgresql-too-many-columns": of_table(
         "Too many columns",
-        "Table `{table}` has {count} columns; PostgreSQL takes at most 1,600, and fewer of wide "
-        "types.",
+        "Table `{table}` has {count} columns. PostgreSQL takes at most 1,600, and a staging table "
+        "needs some of them.",
         "Leave columns out.",
         "The table can't be copied.",
         help=Help.CHANGE,
