@@ -1,5 +1,5 @@
-"""The unusual keys, unsent values, transactions, schemas, names and choices of both kinds of source,
-into PostgreSQL. The runs need no JVM."""
+"""The unusual keys, unsent values, transactions, schemas, names and choices of both kinds of
+source, into PostgreSQL. The runs need no JVM."""
 
 from __future__ import annotations
 
