@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from demo.postgres import EmbeddedPostgres
-from tests.crash.test_failpoints import died_at
-from tests.harness import Traffic, World
+from tests.crash.test_failpoints import died_at, running
+from tests.harness import Traffic, World, until
 from tests.postgres_target_world import PostgresTargetWorld
 from tests.servers import Database, fresh_database
 from tests.world_fixtures import MakeWorld
@@ -62,7 +62,7 @@ def test_a_kill_between_load_and_merge_loses_and_doubles_nothing(
         world.until(lambda: copies.execute(WAITING)[0][0], "the merge waits")
         world.kill()
         other.rollback()
-    world.until(lambda: not copies.execute(WAITING)[0][0], "the server noticed")
+    until(lambda: not copies.execute(WAITING)[0][0], "the server noticed")
     assert any(world.differences(t) for t in world.tables)
     assert world.left_over("items")
     traffic.write(5)
@@ -75,8 +75,7 @@ def test_a_kill_between_merge_and_record_merges_nothing_twice(
 ) -> None:
     """Guards the progress row in the merge's own transaction (CORRECTNESS 13): `views` has no key,
     so a batch that is merged twice shows."""
-    child = world.child
-    assert child is not None
+    child = running(world)
     with traffic.going_on():
         world.arm("target_merged")
         died_at(world, child, "target_merged")
@@ -90,7 +89,7 @@ def test_a_target_that_is_away_stops_merging_only(
 ) -> None:
     """Guards CORRECTNESS 28: without its target a run goes on capturing, says what is wrong, and
     its tables come back by themselves."""
-    child = world.child
+    child = running(world)
     copies.server.stop("immediate")
     traffic.write(10)
     world.until(
@@ -102,6 +101,6 @@ def test_a_target_that_is_away_stops_merging_only(
     world.until(lambda: world.position() > position, "capture goes on")
     copies.server.start()
     world.assert_equal()
-    assert world.child is child and child is not None and not child.is_dead()
+    assert world.child is child and not child.is_dead()
     assert world.stop() == 0
     assert world.left_over("items") == set()

@@ -79,6 +79,14 @@ def fill_files(page: Page, folder: Path) -> None:
     page.locator('[name="target.bucket"]').select_option("10 seconds")
 
 
+def fill_postgresql(page: Page, database: Source, **changes: Any) -> None:
+    """Another database, which the copies go to."""
+    page.locator('input[name="target_kind"][value="postgresql"]').check()
+    expect(page.locator('[name="target.host"]')).to_be_visible()
+    for name, value in {**database.params, **changes}.items():
+        page.locator(f'[name="target.{name}"]').fill(str(value))
+
+
 def saved(page: Page) -> None:
     """Wait until the page says that all of it is kept."""
     expect(page.get_by_test_id("draft-status")).to_have_text("Saved")
