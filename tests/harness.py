@@ -7,13 +7,14 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -43,6 +44,7 @@ from runners.supervision.supervisor import run_lose
 from runners.tables.changes import table_add
 from runners.transitions import run_transition
 from tests.background import Background
+from tests.model.reading import delta_rows, iceberg_rows
 from tests.servers import Database
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -476,6 +478,27 @@ class World:
         except NoSuchTableError:
             return False
         return True
+
+    def copied(self, name: str) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
+        """Columns and rows of a copy, as the checkers compare them."""
+        if self.format == "delta":
+            return delta_rows(self.warehouse / NAMESPACE / name)
+        uri = f"sqlite:///{self.folder}/catalog.db"
+        return iceberg_rows(uri, str(self.warehouse), CATALOG, (NAMESPACE, name))
+
+    @property
+    def can_be_away(self) -> bool:
+        """Whether `target_away` can hold the target's writers off."""
+        return self.format == "iceberg"
+
+    @contextmanager
+    def target_away(self) -> Iterator[None]:
+        """Nobody can write to the target meanwhile."""
+        path = self.folder / "catalog.db"
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as catalog:
+            catalog.execute("BEGIN EXCLUSIVE")
+            yield
+            catalog.execute("COMMIT")
 
     def left_over(self, name: str) -> set[str]:
         """Branches of the Iceberg table that a copy left there."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from tests.integration.case_world import CaseWorld
 from tests.integration.source_cases import Case
 from tests.model.reading import PostgresTable
 from tests.mysql_world import MysqlWorld
-from tests.postgres_target import writer_params
+from tests.postgres_target import ROLE, writer_params
 from tests.servers import Database
 
 PROGRESS = '"{}"."_replicator_progress"'
@@ -52,6 +53,24 @@ class PostgresTargetWorld(World):
             "SELECT to_regclass(%s) IS NOT NULL", [f'"{self.schema}"."{name}"']
         )
         return bool(found[0][0])
+
+    def copied(self, name: str) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
+        found = PostgresTable(self.there.dsn, self.target_schema or self.schema, name)
+        return found.columns, found.rows()
+
+    can_be_away = True
+
+    @contextmanager
+    def target_away(self) -> Iterator[None]:
+        """Its role gets no connection, and loses those that it has."""
+        self.there.execute(
+            f"ALTER ROLE {ROLE} CONNECTION LIMIT 0;"
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{ROLE}'"
+        )
+        try:
+            yield
+        finally:
+            self.there.execute(f"ALTER ROLE {ROLE} CONNECTION LIMIT -1")
 
     def left_over(self, name: str) -> set[str]:
         """Our own tables besides the progress table."""

@@ -4,9 +4,7 @@ ask for while it runs. Nothing here waits for what was asked to be done, except 
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections import Counter
-from contextlib import closing
 from dataclasses import replace
 
 from django.utils import timezone
@@ -103,16 +101,14 @@ class Actions:
         self.source.cut()
 
     def target_outage(self) -> None:
-        """The lakehouse's catalog lets nobody write while more is captured."""
-        if self.world.format != "iceberg":
+        """The target lets nobody write while more is captured."""
+        if not self.world.can_be_away:
             self.writes.transfer()
             return
-        path = self.world.folder / "catalog.db"
-        with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as catalog:
-            segments = self.world.last_segment()
-            self.writes.transfer()
-            self.keeper.until(lambda: self.world.last_segment() > segments, "the run captures")
-            catalog.execute("BEGIN EXCLUSIVE")
+        segments = self.world.last_segment()
+        self.writes.transfer()
+        self.keeper.until(lambda: self.world.last_segment() > segments, "the run captures")
+        with self.world.target_away():
             segments = self.world.last_segment()
             self.writes.toast()
             child = self.world.child
@@ -122,7 +118,6 @@ class Actions:
                 "capture goes on",
             )
             self.writes.toast()
-            catalog.execute("COMMIT")
 
     # --- what people ask for -------------------------------------------------------------------------------------  # noqa: E501
     def _asked(self, name: str) -> None:

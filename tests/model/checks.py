@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from tests.model.past import (
     multiset_failures,
     soft_failures,
 )
-from tests.model.reading import delta_at, delta_rows, iceberg_rows
+from tests.model.reading import delta_at
 from tests.model.sources import Source
 from tests.model.tables import KEYS, MODES
 from tests.model.verify import table_differences
@@ -140,7 +139,7 @@ class Checks:
         return []
 
     def _table(self, name: str) -> list[str]:
-        columns, rows = self._target(name)
+        columns, rows = self.world.copied(name)
         found = list(rows)
         mode = MODES.get(name, "")
         if name in self.pasts:
@@ -177,12 +176,6 @@ class Checks:
     def _learn(self, name: str) -> None:
         past = self.pasts[name]
         past.add(self.source.changes(name, past.number))
-
-    def _target(self, name: str) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
-        if self.world.format == "delta":
-            return delta_rows(self.world.warehouse / "shop" / name)
-        uri = f"sqlite:///{self.world.folder}/catalog.db"
-        return iceberg_rows(uri, str(self.world.warehouse), "lake", ("shop", name))
 
     # --- the stream ----------------------------------------------------------------------------------------------  # noqa: E501
     def _stream_failures(self, name: str, key: str) -> list[str]:
