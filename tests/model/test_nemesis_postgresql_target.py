@@ -29,7 +29,7 @@ def test_no_walk_makes_source_and_postgresql_differ(
     record_property: Callable[[str, object], None],
 ) -> None:
     """Guards the same of CORRECTNESS as a walk into a lakehouse does, by the statements and
-    transactions of a SQL target: the fold's modes, unsent values, changed keys, truncate, columns by
+    transactions of a SQL target: folds, unsent values, changed keys, truncate, columns by
     number, fresh copies beside the live rows, and the progress row in each commit."""
     tables = (*TABLES, *FURTHER)
     with (
