@@ -178,7 +178,7 @@ class SnapshotPlace:
 @dataclass(frozen=True, slots=True)
 class MergeCost:
     """What a merge used of a service that counts or charges. `units`: of the plugin's `budget`,
-    such as load jobs. `scanned_bytes`: bytes of the live table that it read; None: not known.
+    such as load jobs. `scanned_bytes`: bytes that it read at the target; None: not known.
     `is_pruned` False: it could leave no part of the table out, as it would where the table is
     clustered by its key and the batch has key ranges."""
 

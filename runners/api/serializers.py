@@ -49,8 +49,8 @@ class TableSerializer(TableStatusSerializer):
     is copied), `is_replay_asked`, `rewind_to` (the time of the rewind). `called`: its present name
     at the source, where it was renamed. `retry_at`: the next automatic retry of a failing table.
     `needs_resync`: only a re-sync can bring the table back. `is_given_up`: the retry time is used
-    up, so the table waits until a person asks for a retry. `scanned_bytes`: bytes of the target's
-    table that the last merge read; null where the target does not say it. `is_pruned` false: that
+    up, so the table waits until a person asks for a retry. `scanned_bytes`: bytes that the last
+    merge read at the target; null where the target does not say it. `is_pruned` false: that
     merge could leave no part of the table out."""
 
     mode = serializers.ChoiceField([m.value for m in Mode])

@@ -87,6 +87,15 @@ def fill_postgresql(page: Page, database: Source, **changes: Any) -> None:
         page.locator(f'[name="target.{name}"]').fill(str(value))
 
 
+def fill_bigquery(page: Page, project: str, endpoint: str) -> None:
+    """A project of an emulator, in Europe."""
+    page.locator('input[name="target_kind"][value="bigquery"]').check()
+    expect(page.locator('[name="target.project"]')).to_be_visible()
+    page.locator('[name="target.project"]').fill(project)
+    page.locator('[name="target.location"]').fill("EU")
+    page.locator('[name="target.endpoint"]').fill(endpoint)
+
+
 def saved(page: Page) -> None:
     """Wait until the page says that all of it is kept."""
     expect(page.get_by_test_id("draft-status")).to_have_text("Saved")

@@ -7,6 +7,7 @@ from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.target import MergeTarget, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
+from replicators.targets.bigquery.cost import BUDGET
 from replicators.targets.bigquery.messages import MESSAGES
 from replicators.targets.bigquery.params import MERGE_SECONDS, BigQueryParams, places
 from replicators.targets.bigquery.setup import setup
@@ -41,6 +42,7 @@ PLUGIN = TargetPlugin(
     writer=_writer,
     setup=setup,
     merge_seconds=lambda params: MERGE_SECONDS,
+    budget=BUDGET,
     places=places,
     messages=MESSAGES,
     icon="database",

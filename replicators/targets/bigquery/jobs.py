@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from replicators.targets.bigquery.cost import Used
 from replicators.targets.bigquery.errors import is_passing, translate
 from replicators.targets.bigquery.params import BigQueryParams
 
@@ -62,16 +63,18 @@ class Jobs:
     # What jobs are for
 
     @contextmanager
-    def work(self, of: str, detail: str) -> Iterator[None]:
+    def work(self, of: str, detail: str) -> Iterator[Used]:
         """The jobs of this thread are for this: their ids begin with it. What is still running of
-        the same work, of this process or an earlier one, is awaited first."""
-        before = getattr(self._local, "work", None)
-        self._local.work = (of, detail)
+        the same work, of this process or an earlier one, is awaited first. It gives what the jobs
+        use."""
+        before = getattr(self._local, "work", None), getattr(self._local, "used", None)
+        used = Used()
+        self._local.work, self._local.used = (of, detail), used
         try:
             self.settle(of)
-            yield
+            yield used
         finally:
-            self._local.work = before
+            self._local.work, self._local.used = before
 
     def _id(self, job: str, attempt: int) -> str:
         of, detail = getattr(self._local, "work", None) or (_HEAD, "")
@@ -182,7 +185,9 @@ class Jobs:
             name, made = self._id(job, attempt), None
             try:
                 made = self._begun(name, begin)
+                self._count(made)
                 result(made)
+                self._count_bytes(made)
                 return made
             except Exception as err:
                 has_ended = made is not None and bool(getattr(made, "error_result", None))
@@ -193,6 +198,16 @@ class Jobs:
             self.waits(wait)
             wait *= 3
         raise AssertionError("unreachable")
+
+    def _count(self, made: Any) -> None:
+        used: Used | None = getattr(self._local, "used", None)
+        if used is not None and made.job_type == "load":
+            used.loads += 1
+
+    def _count_bytes(self, made: Any) -> None:
+        used: Used | None = getattr(self._local, "used", None)
+        if used is not None and made.job_type == "query":
+            used.bytes_read += made.total_bytes_processed or 0
 
     def _begun(self, name: str, begin: Callable[[str], J]) -> J:
         """The job of this name: started now, or by an earlier request whose answer was lost."""

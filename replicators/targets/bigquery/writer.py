@@ -23,6 +23,7 @@ from replicators.connectors.target import (
 from replicators.targets.bigquery import naming, types
 from replicators.targets.bigquery.client import BigQueryClient
 from replicators.targets.bigquery.connection import open_client
+from replicators.targets.bigquery.cost import Used, cost_of
 from replicators.targets.bigquery.errors import translate
 from replicators.targets.bigquery.jobs import work_of
 from replicators.targets.bigquery.params import BigQueryParams
@@ -46,10 +47,11 @@ class BigQueryWriter:
         self._inner = SqlMergeTarget(self.client, places, Types(types.native, types.is_wider))
 
     @contextmanager
-    def _work(self, table: TargetTable, sequence: int | str = "") -> Iterator[None]:
+    def _work(self, table: TargetTable, sequence: int | str = "") -> Iterator[Used]:
         of = work_of(table.replicator, self.names(table.source))
-        with self.client.jobs.work(of, "_".join(str(p) for p in (table.generation, sequence) if p)):
-            yield
+        detail = "_".join(str(p) for p in (table.generation, sequence) if p)
+        with self.client.jobs.work(of, detail) as used:
+            yield used
 
     def names(self, table: TableId) -> tuple[str, ...]:
         """Project, dataset and table."""
@@ -90,8 +92,10 @@ class BigQueryWriter:
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         """See `MergeTarget.merge`."""
-        with self._work(table, batch.sequence):
-            return self._inner.merge(table, _renamed(batch))
+        renamed = _renamed(batch)
+        with self._work(table, batch.sequence) as used:
+            done = self._inner.merge(table, renamed)
+        return replace(done, cost=cost_of(used, renamed)) if done.was_applied else done
 
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
         """See `MergeTarget.missing_rows`."""
