@@ -32,6 +32,9 @@ __all__ = ["lakehouse_root", "postgres", "postgres_servers", "pytest_generate_te
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also the cases of `make test-long`")
     parser.addoption("--report", help="write a page of what was done to this file")
+    parser.addoption(
+        "--plugin-minutes", help="write the minutes of each plugin's own tests to this file"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

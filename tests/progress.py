@@ -1,13 +1,17 @@
 """What is reported beside pytest's own lines: a failure at once, since a run that is broken off
-tells nothing at its end, and at the end the time of each suite and of all."""
+tells nothing at its end, and at the end the time of each suite, of plugins whose own tests take too
+long, and of all."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import plugin_minutes
 
 BUDGET_MINUTES = 25
 """What `make test` may take on two cores."""
@@ -20,6 +24,7 @@ class Progress:
         self._config = config
         self._begun = time.monotonic()
         self._seconds: Counter[str] = Counter()
+        self._files: Counter[str] = Counter()
         self._walks: list[str] = []
 
     @property
@@ -29,6 +34,7 @@ class Progress:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one case."""
         self._seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
+        self._files[plugin_minutes.file_of(report.nodeid)] += report.duration
         if report.when == "call":
             walks = [str(v) for k, v in report.user_properties if k == "walk"]
             self._walks += [f"{report.nodeid.split('::')[-1]}: {walk}" for walk in walks]
@@ -44,5 +50,11 @@ class Progress:
             self._terminal.write_line(walk)
         reported = (f"{suite} {seconds:.0f} s" for suite, seconds in self._seconds.items())
         self._terminal.write_line(", ".join(reported))
+        known = plugin_minutes.plugins()
+        if over := plugin_minutes.over(self._files, known):
+            most = f"of {plugin_minutes.MOST_SECONDS} s for a plugin's own tests"
+            self._terminal.write_line(f"Too long: {', '.join(over)}, {most}")
+        if named := self._config.getoption("--plugin-minutes"):
+            Path(named).write_text(plugin_minutes.table(self._files, known))
         minutes = (time.monotonic() - self._begun) / 60
         self._terminal.write_line(f"{minutes:.1f} minutes, of {BUDGET_MINUTES} for `make test`")
