@@ -14,6 +14,7 @@ from replicators.connectors.problems.problem import Problem, Severity
 from replicators.sources.postgresql import checks as checks_module
 from replicators.sources.postgresql.checks import PostgresqlChecks
 from replicators.sources.postgresql.connections import ReplicationConnection
+from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.setup import setup
 from tests.integration.postgresql_source import params_of
 from tests.servers import Database, fresh_database
@@ -46,6 +47,19 @@ def role(database: Database, name: str, options: str) -> dict[str, str]:
     return {"user": made["user"], "password": made["password"]}
 
 
+def test_a_server_that_accepts_and_says_nothing_is_given_up_within_ten_seconds() -> None:
+    """Guards `connections.CONNECT_SECONDS`: without libpq's own limit the page would wait for ever
+    on a port that takes connections and is no PostgreSQL. No server takes part."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        params = PostgresqlParams("127.0.0.1", port=port, user="u", password="p", database="d")
+        started = time.monotonic()
+        with PostgresqlChecks(params) as checks:
+            problems = checks.connection()
+    assert time.monotonic() - started < 10
+    assert errors(problems) == ["source:timeout"]
+
+
 class TestConnection:
     def test_a_good_server_has_no_error(self, database):
         """Guards `checks._server` against false alarms: of a right server only the log without a
@@ -71,15 +85,6 @@ class TestConnection:
         problems = connection_problems(database, **changes)
         assert [p.code for p in problems] == [code]
         assert "wrong" not in str(problems[0].to_json())
-
-    def test_a_server_that_accepts_and_says_nothing_is_given_up_within_ten_seconds(self, database):
-        """Guards `connections.CONNECT_SECONDS`: without libpq's own limit the page would wait for
-        ever on a port that takes connections and is no PostgreSQL."""
-        with socket.create_server(("127.0.0.1", 0)) as mute:
-            started = time.monotonic()
-            problems = connection_problems(database, port=mute.getsockname()[1])
-        assert time.monotonic() - started < 10
-        assert errors(problems) == ["source:timeout"]
 
     def test_a_role_without_replication_is_named(self, database):
         """Guards the rights in `checks.SERVER` (`rolreplication`, CREATE on the database): without
