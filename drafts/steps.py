@@ -6,8 +6,15 @@ from dataclasses import dataclass
 
 from drafts.models import Draft
 from drafts.reports import is_passed
-from replicators.config import InvalidConfig, Options, parse_name, parse_params, parse_tables
-from replicators.connectors.params import cleared
+from replicators.config import (
+    InvalidConfig,
+    Options,
+    parse_name,
+    parse_params,
+    parse_tables,
+    plugins_of,
+)
+from replicators.connectors.params import cleared, describe
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.services import NameTaken, name_require_free, params_of
 
@@ -76,14 +83,21 @@ def _done(draft: Draft) -> dict[str, bool]:
     return done
 
 
+def _place(draft: Draft, role: str) -> str:
+    """Where a connector leads to: the first of its texts that is filled in, without secrets."""
+    plugin = plugins_of(role).get(getattr(draft, f"{role}_kind"))
+    values = getattr(draft, f"{role}_params")
+    texts = [p for p in describe(plugin.params) if p.kind is str] if plugin else []
+    said = (values.get(p.name) for p in texts if not p.secret and not p.choices)
+    return str(cleared(next((text for text in said if text), "")))
+
+
 def _notes(draft: Draft) -> dict[str, str]:
     chosen = len(draft.tables)
     return {
         "name": draft.name,
-        "source": cleared(
-            draft.source_params.get("host", "") or draft.source_params.get("database", "")
-        ),
-        "target": str(draft.target_params.get("namespace", "")),
+        "source": _place(draft, "source"),
+        "target": _place(draft, "target"),
         "tables": f"{chosen} chosen" if chosen else "",
     }
 

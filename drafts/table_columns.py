@@ -17,6 +17,7 @@ from drafts.kinds import kind_lines, kinds_left
 from replicators.config import (
     ROLES,
     InvalidConfig,
+    can_filter,
     mode_of,
     parse_tables,
     plugin_of,
@@ -261,7 +262,7 @@ def _how(found: Replicator, table: TableId, schema: TableSchema) -> dict[str, An
         "kinds": kind_lines(mine.excluded) if schema.key else [],
         "own_mode": mine.mode,
         "modes": [(m.value, text_of(m)) for m in CHOICES if m in known],
-        "can_filter": source_plugin(found.source_kind).capabilities.has_row_filters,
+        "can_filter": bool(mine.filter) or can_filter(found.source_kind, found.target_kind),
         "filter": mine.filter,
         "default_mode": text_of(_mode_of(found, TableSelection(table))).label,
     }

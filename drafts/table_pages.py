@@ -18,7 +18,7 @@ from drafts.kinds import kind_lines, kinds_left
 from drafts.listing import SHOWN, Query, find, find_lines, listing_of, listing_refresh
 from drafts.table_columns import column_lines, columns_kept, filter_fault
 from drafts.wizard import AUTOSAVE, Visit
-from replicators.config import InvalidConfig, source_plugin
+from replicators.config import InvalidConfig, can_filter, source_plugin
 from replicators.connectors.model.modes import CHOICES, Mode, mode_for, why_inserts
 from replicators.connectors.model.schema import EXCLUDABLE, TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
@@ -199,8 +199,11 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
     context |= {"lines": lines, "is_all": not names}
     context |= {"mode": _mode_field(visit), "own_mode": table.get("mode", "")}
     context |= {"kinds": kind_lines(table.get("excluded", ())) if schema.key else []}
-    can_filter = source_plugin(visit.draft.source_kind).capabilities.has_row_filters
-    context |= {"filter": table.get("filter", ""), "can_filter": can_filter}
+    chosen = table.get("filter", "")
+    context |= {
+        "filter": chosen,
+        "can_filter": bool(chosen) or can_filter(visit.draft.source_kind, visit.draft.target_kind),
+    }
     return _drawer(visit, context)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 from replicators.connectors import params, registry
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.filters.language import parse as parse_filter
-from replicators.connectors.model.modes import CHOICES, Mode
+from replicators.connectors.model.modes import CHOICES, FILTERED, Mode
 from replicators.connectors.model.schema import EXCLUDABLE, UNSUPPORTED, TableId, TableSelection
 from replicators.connectors.params import InvalidParams
 from replicators.connectors.problems.errors import ReplicationError
@@ -53,6 +53,14 @@ def target_can(target_kind: str) -> TargetCapabilities | None:
     """The target's abilities; None where its plugin does not exist any more."""
     target = plugins_of("target").get(target_kind)
     return target.capabilities if isinstance(target, TargetPlugin) else None
+
+
+def can_filter(source_kind: str, target_kind: str) -> bool:
+    """Whether a table's rows can be chosen by a filter: the source applies filters, and the target
+    has a mode that follows rows which come and go by them."""
+    target = target_can(target_kind)
+    has_mode = target is None or not FILTERED.isdisjoint(target.modes)
+    return has_mode and source_plugin(source_kind).capabilities.has_row_filters
 
 
 def mode_of(target_kind: str, own: str, general: str) -> Mode:

@@ -449,10 +449,11 @@ class TargetPlugin(Generic[P]):
     `writer` opens the target. It gets the run's tasks, and through them the Spark session, which
     was made with `spark_conf` and `jars`. A target that writes without Spark leaves these two out.
     `modules`: what the writer imports at its first use; they are imported beforehand, while Spark
-    starts. `driver_properties`: Java properties for drivers that Spark's driver loads. Secrets are
-    not in the properties but in files that they name; these files are put into the folder given.
-    `rehearsals`: params of throw-away targets inside a folder. Set-up tries the writer on them, so
-    that its classes are archived.
+    starts. `task_modules`: where the functions are that the writer maps over tasks; the workers of
+    tasks import them at their start. `driver_properties`: Java properties for drivers that Spark's
+    driver loads. Secrets are not in the properties but in files that they name; these files are put
+    into the folder given. `rehearsals`: params of throw-away targets inside a folder. Set-up tries
+    the writer on them, so that its classes are archived.
 
     `merge_seconds`: the time between two merges of a table that suits this target: the default of
     the replicator's option *Merge every*; None: the option's own default. That option is the only
@@ -484,6 +485,7 @@ class TargetPlugin(Generic[P]):
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
     rehearsals: Callable[[str], tuple[P, ...]] = lambda _: ()
     modules: Callable[[P], tuple[str, ...]] = lambda _: ()
+    task_modules: tuple[str, ...] = ()
     places: Callable[[P], tuple[Place, ...]] = lambda _: ()
     merge_seconds: Callable[[P], float | None] = lambda _: None
     budget: Budget | None = None

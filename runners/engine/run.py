@@ -155,6 +155,7 @@ class EngineRun:
             self._stop,
             next_number=last_number + 1,
             files=self._decoding,
+            watchdog=self._watchdog,
             on_seal=self._decoding.wake,
             on_fault=self._evolver.fault,
             wait=self._wait,

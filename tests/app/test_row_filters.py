@@ -205,3 +205,18 @@ def test_a_page_that_is_saved_as_it_is_asks_for_no_fresh_copy(
     assert browser.post(f"/replicators/{replicator.pk}/tables/columns/", form).status_code == 302
     replicator.refresh_from_db()
     assert replicator.tables == tables and not Table.objects.get(name="orders").is_resync_asked
+
+
+@pytest.mark.parametrize(("target", "is_offered"), [("memory", True), ("files", False)])
+def test_a_filter_is_offered_only_where_the_target_follows_one(
+    browser: Client, draft: Draft, target: str, is_offered: bool
+) -> None:
+    """Guards `config.can_filter`: the form took a filter that the assessment then refused. One that
+    is there already can be removed."""
+    Draft.objects.filter(pk=draft.pk).update(target_kind=target)
+    url = f"{address(draft, 'tables')}columns/"
+    asked = {"schema": NAME.schema, "table": NAME.name}
+    assert ('name="filter"' in browser.get(url, asked).content.decode()) is is_offered
+    filtered = [{"schema": NAME.schema, "name": NAME.name, "filter": "id > 5"}]
+    Draft.objects.filter(pk=draft.pk).update(tables=filtered)
+    assert 'name="filter"' in browser.get(url, asked).content.decode()

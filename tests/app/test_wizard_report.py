@@ -264,3 +264,21 @@ def test_what_a_columns_line_has_no_room_for_is_reported_above_it(
     exclude = f"exclude:{about('orders', 'details')}"
     html = press(browser, draft, "assessment", exclude).content.decode()
     assert "target:column-case" not in html
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "note"),
+    [
+        ("files", {"location": "/lake/files", "format": "Parquet"}, "/lake/files"),
+        ("lakehouse", {"format": "delta", "warehouse": "s3://b/w"}, "s3://b/w"),
+        ("gone", {"location": "/lake"}, ""),
+    ],
+)
+def test_the_stepper_says_where_the_target_is(
+    editor: Any, kind: str, params: dict[str, str], note: str
+) -> None:
+    """Guards `steps._place`: the step "Target" named nothing for files."""
+    draft = make_draft(editor)
+    draft.target_kind, draft.target_params = kind, params
+    (found,) = (s.note for s in steps_of(draft, "name") if s.name == "target")
+    assert found == note

@@ -36,6 +36,7 @@ PLUGIN = TargetPlugin(
     fit=fit,
     checks=_checks,
     writer=_writer,
+    task_modules=("replicators.targets.files.lanes",),
     places=places,
     merge_seconds=lambda params: params.merge_seconds,
     messages=MESSAGES,

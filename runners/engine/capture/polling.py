@@ -16,6 +16,7 @@ from runners.engine.capture.thread import CaptureThread
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import ChangeFileRow, SegmentRow, Store
+from runners.engine.watchdog import Watchdog
 
 
 class PolledFiles(Protocol):
@@ -42,12 +43,14 @@ class PollCapture(CaptureThread):
         *,
         files: PolledFiles,
         seconds: float,
+        watchdog: Watchdog,
         **options: Any,
     ) -> None:
         super().__init__(reader, log, store, settings, **options)
         self._reader = reader
         self._files = files
         self._seconds = seconds
+        self._watchdog = watchdog
         self._tables: Sequence[TableSchema] | None = None
         self._version: int | None = None
 
@@ -60,7 +63,8 @@ class PollCapture(CaptureThread):
             self._tables = self._describe()
         assert self.position is not None
         limit = self._settings.seal_bytes
-        found = self._reader.poll(self.position, self._tables, max_bytes=limit)
+        with self._watchdog.step("poll"):
+            found = self._reader.poll(self.position, self._tables, max_bytes=limit)
         if found.schema_version != self._version:
             self._version, self._tables = found.schema_version, None
             return  # the next poll asks again, with the tables as they are now

@@ -41,6 +41,7 @@ from runners.engine.store.protocol import (
     TableState,
     chosen,
 )
+from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.run")
 
@@ -66,6 +67,7 @@ class Streaming:
         *,
         next_number: int,
         files: PolledFiles,
+        watchdog: Watchdog,
         on_seal: Callable[[], None],
         on_fault: Callable[[TableId, str, Mapping[str, str]], None],
         wait: Callable[[], SnapshotWait | None] = lambda: None,
@@ -78,6 +80,7 @@ class Streaming:
         self._stop = stop
         self._next_number = next_number
         self._files = files
+        self._watchdog = watchdog
         self._on_seal = on_seal
         self._on_fault = on_fault
         self._wait = wait
@@ -302,7 +305,11 @@ class Streaming:
             seconds = source.poll.seconds(params)
             self._reader: LogReader | PollReader = polls
             self._make_capture: Callable[..., CaptureThread] = partial(
-                PollCapture, polls, files=self._files, seconds=seconds
+                PollCapture,
+                polls,
+                files=self._files,
+                seconds=seconds,
+                watchdog=self._watchdog,
             )
         else:
             assert source.log is not None

@@ -93,7 +93,7 @@ def _with_scratch(settings: RunnerSettings) -> RunnerSettings:
 def workers_conf(job: Job) -> dict[str, str]:
     """Spark settings that make its Python workers begin with everything that the job's tasks
     import."""
-    names = (*_TASKS, *job.source.task_modules)
+    names = (*_TASKS, *job.source.task_modules, *job.target.task_modules)
     return {
         "spark.python.daemon.module": "runners.engine.tasks.worker",
         f"spark.executorEnv.{MODULES}": ",".join(names),

@@ -15,12 +15,16 @@ from runners.engine.tasks import worker
 from runners.engine.tasks.opening import workers_conf
 
 
-@pytest.mark.parametrize("source", ["mysql", "postgresql"])
-def test_the_modules_of_the_tasks_are_named_rightly(source: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "target", "count"),
+    [("mysql", "lakehouse", 6), ("postgresql", "lakehouse", 6), ("postgresql", "files", 7)],
+)
+def test_the_modules_of_the_tasks_are_named_rightly(source: str, target: str, count: int) -> None:
     """A name that is wrong would be passed over in silence."""
-    conf = workers_conf(Job("r", "r", "r", registry.sources()[source], None, PLUGIN, None))
+    plugins = registry.sources()[source], registry.targets()[target]
+    conf = workers_conf(Job("r", "r", "r", plugins[0], None, plugins[1], None))
     names = conf[f"spark.executorEnv.{worker.MODULES}"].split(",")
-    assert len(names) == 6
+    assert len(names) == count
     for name in (*names, conf["spark.python.daemon.module"]):
         importlib.import_module(name)
 

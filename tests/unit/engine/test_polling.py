@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from runners.engine.capture.polling import PollCapture
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import ChangeFileRow, MemoryStore
+from runners.engine.watchdog import Watchdog
 
 ONE = TableSchema(TableId("s", "one"), (Column("id", Int(64), "bigint"),), ("id",), native_id=1)
 TWO = TableSchema(TableId("s", "two"), (Column("id", Int(64), "bigint"),), ("id",), native_id=2)
@@ -25,7 +27,7 @@ ROW = {"_op": 0, "_committed_at": 0, "_transaction": 1, "_position": 1, "id": 1}
 class Place:
     """A source with a row at every poll; `during` happens while it is asked."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **values: float) -> None:
         self.asked: list[tuple[int, tuple[TableSchema, ...]]] = []
         self.done: list[int] = []
         self.tables: tuple[TableSchema, ...] = (ONE,)
@@ -33,7 +35,8 @@ class Place:
         self.version = 0
         self.lock = threading.Lock()
         self.store = MemoryStore([ONE.id])
-        settings = RunnerSettings(log_url=str(folder), disk_reserve_bytes=0)
+        settings = RunnerSettings(log_url=str(folder), disk_reserve_bytes=0, **values)  # type: ignore[arg-type]
+        self.watchdog = Watchdog(self.store, settings)
         self.capture = PollCapture(
             self,  # type: ignore[arg-type]
             ChangeLog(str(folder), "r1", "a1"),
@@ -41,6 +44,7 @@ class Place:
             settings,
             files=self,
             seconds=0.0,
+            watchdog=self.watchdog,
             describe=lambda: self.tables,
             next_number=1,
         )
@@ -74,6 +78,23 @@ def test_a_poll_is_recorded_and_then_acknowledged(tmp_path: Path) -> None:
     place.capture.step()
     assert (place.recorded(), place.done) == ([6], [6])
     assert all(s.is_decoded and s.is_closed for s in place.store.segments())
+
+
+def test_a_poll_that_hangs_is_past_its_deadline(tmp_path: Path) -> None:
+    """Guards the watchdog's step around a poll: the run would keep its lease, and no table would
+    get a change any more."""
+    place, end = Place(tmp_path, step_deadline_seconds=0.01), time.monotonic() + 10
+    found: list[str | None] = []
+
+    def hang() -> None:
+        while place.watchdog.overdue() is None and time.monotonic() < end:
+            pass
+        found.append(place.watchdog.overdue())
+
+    place.during = hang
+    place.capture.step()
+    assert found == ["poll"]
+    assert place.watchdog.overdue() is None
 
 
 def test_a_poll_that_began_before_a_table_was_chosen_is_thrown_away(tmp_path: Path) -> None:
