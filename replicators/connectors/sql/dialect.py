@@ -78,8 +78,20 @@ class SqlDialect:
     def sql(self, tree: exp.Expression | exp.Query) -> str:
         """The tree as text. A construct that the dialect lacks raises sqlglot's
         UnsupportedError."""
+        if self.name == "tsql":
+            return self._of_tsql(tree)
+        return tree.sql(dialect=self.name, unsupported_level=ErrorLevel.RAISE)
+
+    def _of_tsql(self, tree: exp.Expression | exp.Query) -> str:
+        """SQL Server ends a MERGE by a semicolon, and renames a column by a procedure. sqlglot does
+        neither."""
+        renamed = tree.find(exp.RenameColumn) if isinstance(tree, exp.Alter) else None
+        if renamed is not None:
+            place = f"{tree.this.sql(dialect=self.name)}.{renamed.this.sql(dialect=self.name)}"
+            new = self.literals.text(renamed.args["to"].name)
+            return f"EXEC sp_rename {self.literals.text(place)}, {new}, N'COLUMN'"
         text = tree.sql(dialect=self.name, unsupported_level=ErrorLevel.RAISE)
-        return f"{text};" if self.name == "tsql" and isinstance(tree, exp.Merge) else text
+        return f"{text};" if isinstance(tree, exp.Merge) else text
 
     def type(self, column: Column) -> exp.Expression:
         """A column's type as a part of a tree."""

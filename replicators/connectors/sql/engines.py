@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from replicators.connectors.model.schema import Column
-from replicators.connectors.model.types import Date, Enum, Json, String, Time, Timestamp
+from replicators.connectors.model.types import Date, Enum, Json, String, Time, Timestamp, Uuid
 from replicators.connectors.sql import trees
 from replicators.connectors.sql.dialect import Joined, SqlDialect
 from replicators.connectors.sql.literals import BACKSLASHES, Literals
@@ -128,6 +128,11 @@ def _is_plain(column: Column) -> bool:
     return not isinstance(column.type, String | Enum | Json)
 
 
+def _is_no_text(column: Column) -> bool:
+    """Text is ordered in units of UTF-16, and a UUID from its end."""
+    return not isinstance(column.type, String | Enum | Json | Uuid)
+
+
 def postgresql(native: Native, version: int = BY_SOURCE_SINCE) -> SqlDialect:
     """PostgreSQL of a major version. MERGE with BY SOURCE is a full join, which needs a condition
     that can be hashed: keys that may be NULL have none."""
@@ -241,6 +246,7 @@ def tsql(native: Native) -> SqlDialect:
         "tsql", native,
         Literals("tsql", prefix="N", binary="0x{}", true="CAST(1 AS BIT)", false="CAST(0 AS BIT)"),
         _applied, has_null_safe=False, has_any_value=False, has_booleans=False,
+        orders=_is_no_text,
     )  # fmt: skip
 
 

@@ -122,6 +122,7 @@ def _of_tables(dialect: SqlDialect) -> str:
         tables.create(dialect, TARGET, SCHEMA.columns, if_absent=True),
         tables.add_column(dialect, TARGET, wide),
         tables.drop_column(TARGET, "select"),
+        tables.rename_column(TARGET, "select", "from"),
         tables.widen_column(dialect, TARGET, wide),
         tables.rename(TARGET, STAGED),
         tables.truncate(TARGET),
@@ -143,8 +144,6 @@ def _of_tables(dialect: SqlDialect) -> str:
             )
         ),
     ]
-    if dialect.name != "tsql":
-        made.append(tables.rename_column(TARGET, "select", "from"))
     return "\n".join(map(dialect.sql, made)) + "\n"
 
 

@@ -1,6 +1,7 @@
 CREATE TABLE IF NOT EXISTS `a-b`.`or\`der"] 🙂` (`a\`"]` INT64, `select` STRING, `at's` TIMESTAMP, `clock` TIME, `_unsent_1` NUMERIC(12, 2))
 ALTER TABLE `a-b`.`or\`der"] 🙂` ADD COLUMN `select` NUMERIC(20, 2)
 ALTER TABLE `a-b`.`or\`der"] 🙂` DROP COLUMN `select`
+ALTER TABLE `a-b`.`or\`der"] 🙂` RENAME COLUMN `select` TO `from`
 ALTER TABLE `a-b`.`or\`der"] 🙂` ALTER COLUMN `select` SET DATA TYPE NUMERIC(20, 2)
 ALTER TABLE `a-b`.`or\`der"] 🙂` RENAME TO `b`
 TRUNCATE TABLE `a-b`.`or\`der"] 🙂`
@@ -16,4 +17,3 @@ UPDATE `a-b`.`or\`der"] 🙂` SET `select` = CAST('01:02:03.000000' AS TIME) WHE
 UPDATE `a-b`.`or\`der"] 🙂` SET `select` = CAST('2024-01-01 00:00:00.000000' AS DATETIME) WHERE TRUE
 UPDATE `a-b`.`or\`der"] 🙂` SET `select` = CAST('2024-01-01 00:00:00.000000+00:00' AS TIMESTAMP) WHERE TRUE
 UPDATE `a-b`.`or\`der"] 🙂` SET `select` = NULL WHERE TRUE
-ALTER TABLE `a-b`.`or\`der"] 🙂` RENAME COLUMN `select` TO `from`

@@ -1,6 +1,7 @@
 CREATE TABLE IF NOT EXISTS "a-b"."or`der""] 🙂" ("a`""]" bigint, "select" text, "at's" timestamptz, "clock" time, "_unsent_1" numeric(12, 2))
 ALTER TABLE "a-b"."or`der""] 🙂" ADD COLUMN "select" numeric(20, 2)
 ALTER TABLE "a-b"."or`der""] 🙂" DROP COLUMN "select"
+ALTER TABLE "a-b"."or`der""] 🙂" RENAME COLUMN "select" TO "from"
 ALTER TABLE "a-b"."or`der""] 🙂" ALTER COLUMN "select" SET DATA TYPE numeric(20, 2)
 ALTER TABLE "a-b"."or`der""] 🙂" RENAME TO "b"
 TRUNCATE TABLE "a-b"."or`der""] 🙂"
@@ -17,4 +18,3 @@ UPDATE "a-b"."or`der""] 🙂" SET "select" = CAST('01:02:03.000000' AS time) WHE
 UPDATE "a-b"."or`der""] 🙂" SET "select" = CAST('2024-01-01 00:00:00.000000' AS timestamp) WHERE TRUE
 UPDATE "a-b"."or`der""] 🙂" SET "select" = CAST('2024-01-01 00:00:00.000000+00:00' AS timestamptz) WHERE TRUE
 UPDATE "a-b"."or`der""] 🙂" SET "select" = NULL WHERE TRUE
-ALTER TABLE "a-b"."or`der""] 🙂" RENAME COLUMN "select" TO "from"

@@ -1,6 +1,7 @@
 CREATE TABLE IF NOT EXISTS "a-b"."or`der""] 🙂" ("a`""]" BIGINT, "select" TEXT, "at's" TIMESTAMP_TZ(6), "clock" TIME(6), "_unsent_1" DECIMAL(12, 2))
 ALTER TABLE "a-b"."or`der""] 🙂" ADD "select" DECIMAL(20, 2)
 ALTER TABLE "a-b"."or`der""] 🙂" DROP COLUMN "select"
+ALTER TABLE "a-b"."or`der""] 🙂" RENAME COLUMN "select" TO "from"
 ALTER TABLE "a-b"."or`der""] 🙂" ALTER COLUMN "select" SET DATA TYPE DECIMAL(20, 2)
 ALTER TABLE "a-b"."or`der""] 🙂" RENAME TO "a-b"."b"
 TRUNCATE TABLE "a-b"."or`der""] 🙂"
@@ -16,4 +17,3 @@ UPDATE "a-b"."or`der""] 🙂" SET "select" = CAST('01:02:03.000000' AS TIME(6)) 
 UPDATE "a-b"."or`der""] 🙂" SET "select" = CAST('2024-01-01 00:00:00.000000' AS TIMESTAMP_NTZ(6)) WHERE TRUE
 UPDATE "a-b"."or`der""] 🙂" SET "select" = CAST('2024-01-01 00:00:00.000000+00:00' AS TIMESTAMP_TZ(6)) WHERE TRUE
 UPDATE "a-b"."or`der""] 🙂" SET "select" = NULL WHERE TRUE
-ALTER TABLE "a-b"."or`der""] 🙂" RENAME COLUMN "select" TO "from"

@@ -1,6 +1,7 @@
 CREATE TABLE IF NOT EXISTS `a-b`.`or``der"] 🙂` (`a``"]` BIGINT, `select` STRING, `at's` TIMESTAMP, `clock` STRING, `_unsent_1` DECIMAL(12,2))
 ALTER TABLE `a-b`.`or``der"] 🙂` ADD COLUMN `select` DECIMAL(20,2)
 ALTER TABLE `a-b`.`or``der"] 🙂` DROP COLUMN `select`
+ALTER TABLE `a-b`.`or``der"] 🙂` RENAME COLUMN `select` TO `from`
 ALTER TABLE `a-b`.`or``der"] 🙂` ALTER COLUMN `select` TYPE DECIMAL(20,2)
 ALTER TABLE `a-b`.`or``der"] 🙂` RENAME TO `a-b`.`b`
 TRUNCATE TABLE `a-b`.`or``der"] 🙂`
@@ -16,4 +17,3 @@ UPDATE `a-b`.`or``der"] 🙂` SET `select` = '01:02:03.000000' WHERE TRUE
 UPDATE `a-b`.`or``der"] 🙂` SET `select` = TIMESTAMP_NTZ '2024-01-01 00:00:00.000000' WHERE TRUE
 UPDATE `a-b`.`or``der"] 🙂` SET `select` = TIMESTAMP '2024-01-01 00:00:00.000000Z' WHERE TRUE
 UPDATE `a-b`.`or``der"] 🙂` SET `select` = NULL WHERE TRUE
-ALTER TABLE `a-b`.`or``der"] 🙂` RENAME COLUMN `select` TO `from`

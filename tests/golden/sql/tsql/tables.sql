@@ -1,6 +1,7 @@
 IF NOT EXISTS (SELECT * FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = 'or`der"] 🙂' AND TABLE_SCHEMA = 'a-b') EXEC('CREATE TABLE [a-b].[or`der"]] 🙂] ([a`"]]] BIGINT, [select] NVARCHAR(400) COLLATE Latin1_General_100_BIN2, [at''s] DATETIMEOFFSET(6), [clock] TIME(6), [_unsent_1] DECIMAL(12, 2))')
 ALTER TABLE [a-b].[or`der"]] 🙂] ADD [select] DECIMAL(20, 2)
 ALTER TABLE [a-b].[or`der"]] 🙂] DROP COLUMN [select]
+EXEC sp_rename N'[a-b].[or`der"]] 🙂].[select]', N'from', N'COLUMN'
 ALTER TABLE [a-b].[or`der"]] 🙂] ALTER COLUMN [select] DECIMAL(20, 2)
 EXEC sp_rename '[a-b].[or`der"]] 🙂]', 'b'
 TRUNCATE TABLE [a-b].[or`der"]] 🙂]
