@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 from google.cloud.bigquery import Client
 
 from demo.bigquery import EmbeddedBigQuery
-from replicators.connectors.contract.target import TargetContract
+from replicators.connectors.contract.merging import MergeContract
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import MergeTarget, TargetPlugin
 from replicators.targets.bigquery import PLUGIN, naming
+from replicators.targets.bigquery.client import BigQueryClient
 from replicators.targets.bigquery.connection import open_client
 from replicators.targets.bigquery.params import BigQueryParams
 from replicators.targets.bigquery.writer import BigQueryWriter
@@ -30,31 +32,29 @@ def rows_of(client: Client, params: BigQueryParams, schema: TableSchema) -> list
     return [dict(r) for r in client.query_and_wait(f"SELECT * FROM `{name}`")]
 
 
-@pytest.fixture
-def params(bigquery: EmbeddedBigQuery) -> BigQueryParams:
-    """A dataset of this test's own, which exists."""
-    dataset = f"contract_{next(_NUMBERS)}"
-    found = BigQueryParams(project="contract", dataset=dataset, endpoint=bigquery.url)
-    with open_client(found) as made:
-        made.create_dataset(dataset)
-    return found
+class Emulated:
+    """Supplies the emulator, and a dataset of each test's own."""
+
+    @pytest.fixture
+    def params(self, bigquery: EmbeddedBigQuery) -> BigQueryParams:
+        dataset = f"contract_{next(_NUMBERS)}"
+        found = BigQueryParams(project="contract", dataset=dataset, endpoint=bigquery.url)
+        with open_client(found) as made:
+            made.create_dataset(dataset)
+        return found
+
+    @pytest.fixture
+    def client(self, params: BigQueryParams) -> Iterator[Client]:
+        with open_client(params) as made:
+            yield made
+
+    @pytest.fixture
+    def writer(self, params: BigQueryParams, tmp_path: Path) -> Iterator[MergeTarget]:
+        with closing(BigQueryWriter(params, str(tmp_path / "files"))) as made:
+            yield made
 
 
-@pytest.fixture
-def client(params: BigQueryParams) -> Iterator[Client]:
-    made = open_client(params)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def writer(params: BigQueryParams, tmp_path: Path) -> Iterator[MergeTarget]:
-    made = BigQueryWriter(params, str(tmp_path / "files"))
-    yield made
-    made.close()
-
-
-class TestBigQuery(TargetContract):
+class TestBigQuery(Emulated, MergeContract):
     @pytest.fixture
     def plugin(self) -> TargetPlugin:
         return PLUGIN
@@ -64,13 +64,40 @@ class TestBigQuery(TargetContract):
         return BigQueryParams(project="contract", endpoint="http://127.0.0.1:1")
 
     @pytest.fixture
+    def another(
+        self, params: BigQueryParams, tmp_path: Path
+    ) -> Iterator[Callable[[], MergeTarget]]:
+        with ExitStack() as opened:
+
+            def made() -> MergeTarget:
+                writer = BigQueryWriter(params, str(tmp_path / "files"))
+                return opened.enter_context(closing(writer))
+
+            yield made
+
+    @pytest.fixture
+    def replaced_by_hand(self, params: BigQueryParams) -> Callable[[TableSchema], None]:
+        def replaced(schema: TableSchema) -> None:
+            with closing(BigQueryClient(open_client(params), params)) as client:
+                client.make(naming.names(params, schema.id), schema, job="by_hand")
+
+        return replaced
+
+    @pytest.fixture
     def read(
         self, client: Client, params: BigQueryParams
     ) -> Callable[[TableSchema], list[tuple[Any, ...]]]:
-        return lambda schema: sorted(tuple(r.values()) for r in rows_of(client, params, schema))
+        """BigQuery shows an array that was NULL as an empty one."""
+
+        def rows(schema: TableSchema) -> list[tuple[Any, ...]]:
+            found = rows_of(client, params, schema)
+            shown = [tuple(None if v == [] else v for v in r.values()) for r in found]
+            return sorted(shown, key=lambda row: [(v is None, v) for v in row])
+
+        return rows
 
 
-class TestModes(SqlModes):
+class TestModes(Emulated, SqlModes):
     """Every mode in the emulator against a naive replay."""
 
     @pytest.fixture

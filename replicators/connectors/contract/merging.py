@@ -396,7 +396,7 @@ class MergeContract(TargetFixtures):
         evolved = _code_or(lambda: writer.evolve(live, schema, grown))
         if evolved == "target:evolve":
             return
-        assert len(evolved) == 1
+        assert len(evolved) <= 1  # none where the target has one type for both
         assert writer.merge(live, folded(grown, 20, [{**_row(2), "n": 2**40}])).was_applied
         assert read(grown) == [(1, "a", None, 7), (2, None, None, 2**40)]
 
