@@ -97,6 +97,7 @@ class TestBigQuery(Emulated, MergeContract):
         return rows
 
 
+@pytest.mark.long
 class TestModes(Emulated, SqlModes):
     """Every mode in the emulator against a naive replay."""
 
