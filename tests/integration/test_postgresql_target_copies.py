@@ -18,6 +18,7 @@ from replicators.connectors.model.types import Int, String
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql.target import SqlMergeTarget
 from replicators.connectors.target import DirectCopy, SnapshotPlace, TargetTable
+from replicators.targets.postgresql.checks import PostgresqlTargetChecks
 from tests.crash.test_snapshot_resume import TROUBLE, kill_in_the_middle
 from tests.harness import Traffic, make_shop
 from tests.postgres_target import ROLE, writer_of, writer_params
@@ -222,6 +223,9 @@ def test_a_table_that_can_not_be_replaced_stays_and_gets_the_new_rows(
     put on another table."""
     copied(target, TABLE, (1, "a"), (2, "b"))
     database.execute("CREATE MATERIALIZED VIEW shop.m AS SELECT * FROM shop.orders")
+    with PostgresqlTargetChecks(writer_params(database)) as checks:
+        found = {p.code: p.message.text for p in checks.tables([SCHEMA], "r1")}
+    assert "materialized view" in found["target:postgresql-bound"]
     old = database.execute("SELECT 'shop.orders'::regclass::oid")
     copied(target, replace(TABLE, generation=2), (1, "new"), (3, "c"))
     assert there(database) == [(1, "new"), (3, "c")]
@@ -354,3 +358,12 @@ def test_types_of_postgresql_stay_what_they_are(
             assert changed == [("shop.positive", "integer"), ('"char"', "text")]
             order = "SELECT enum_range(NULL::shop.mood)::text"
             assert len(copies.execute(order)[0][0]) == len(world.database.execute(order)[0][0])
+
+
+def test_a_type_that_the_target_lacks_is_told_before(database: Database) -> None:
+    """Guards `checks._extensions`: the assessment says `citext` by the source's type alone."""
+    columns = (*SCHEMA.columns, Column("c", String(), "public.citext", ordinal=3))
+    with PostgresqlTargetChecks(writer_params(database)) as checks:
+        found = checks.tables([replace(SCHEMA, columns=columns)], "r1")
+    told = [(p.code, p.column) for p in found]
+    assert told == [("target:postgresql-extension", "c")]

@@ -15,11 +15,12 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.postgres import sql
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem, Severity
-from replicators.targets.postgresql import naming
+from replicators.targets.postgresql import dependents, naming
 from replicators.targets.postgresql.connections import Connection, connect
 from replicators.targets.postgresql.errors import translate
 from replicators.targets.postgresql.params import PostgresqlTargetParams
 from replicators.targets.postgresql.publishing import quoted
+from replicators.targets.postgresql.types import enum_name, extension_of
 
 MINIMUM_VERSION = 140000
 MOST_COLUMNS = 1580
@@ -80,8 +81,11 @@ class PostgresqlTargetChecks(Closing):
         found += _shared(tables, places)
         try:
             with connect(self.params) as connection:
-                found += self._schemas(connection, sorted({n[0] for n in places.values()}))
+                schemas = {n[0] for n in places.values()} | self._of_enums(tables)
+                found += self._schemas(connection, sorted(schemas))
+                found += self._extensions(connection, tables)
                 live = self._live(connection, list(places.values()))
+                found += _bound(connection, places, live, replicator)
         except (psycopg.Error, ReplicationError) as err:
             return [*found, self._problem(err)]
         return found + [p for t in tables for p in self._taken(t, places[t.id], live, replicator)]
@@ -131,6 +135,30 @@ class PostgresqlTargetChecks(Closing):
                     "target:postgresql-create-schema", target=target, user=user, database=database
                 )
 
+    def _of_enums(self, tables: Sequence[TableSchema]) -> set[str]:
+        """The schemas in which enum types are made."""
+        found = [enum_name(column) for table in tables for column in table.supported]
+        return {self.params.schema or naming.cut(enum[0]) for enum in found if enum is not None}
+
+    def _extensions(
+        self, connection: Connection, tables: Sequence[TableSchema]
+    ) -> Iterator[Problem]:
+        """Columns of a type that this database lacks."""
+        wanted = [(t, c) for t in tables for c in t.supported if extension_of(c)]
+        if not wanted:
+            return
+        known = {name for (name,) in connection.execute("SELECT extname FROM pg_extension")}
+        for table, column in wanted:
+            if extension_of(column) not in known:
+                yield Problem.of(
+                    "target:postgresql-extension",
+                    severity=Severity.WARNING,
+                    table=table.id,
+                    column=column.name,
+                    extension=extension_of(column),
+                    database=self.params.database,
+                )
+
     def _live(self, connection: Connection, places: Sequence[Names]) -> dict[Names, _Live]:
         columns = [[n[0] for n in places], [n[1] for n in places]]
         rows = connection.execute(TABLES, columns).fetchall()
@@ -164,6 +192,23 @@ class PostgresqlTargetChecks(Closing):
                 target=target,
                 user=sql.name(self.params.user),
             )
+
+
+def _bound(
+    connection: Connection, places: dict[TableId, Names], live: dict[Names, _Live], replicator: str
+) -> Iterator[Problem]:
+    """Live tables of this replicator that a re-sync can't replace."""
+    for table, place in places.items():
+        found = live.get(place)
+        if replicator and found is not None and found.replicator == replicator:
+            bound = dependents.bound(connection, found.oid)
+            if bound:
+                yield Problem.of(
+                    "target:postgresql-bound",
+                    severity=Severity.INFO,
+                    table=table,
+                    dependents=", ".join(bound),
+                )
 
 
 def _owners(connection: Connection, schema: str, wanted: list[str]) -> list[tuple[str, str]]:

@@ -183,6 +183,11 @@ def oid_of(connection: Connection, names: Names) -> int | None:
     return int(row[0]) if row else None
 
 
+def bound(connection: Connection, oid: int) -> tuple[str, ...]:
+    """What keeps the table from being replaced, in the server's words."""
+    return tuple(str(text) for (text,) in connection.execute(BOUND, {"oid": oid}).fetchall())
+
+
 def read(connection: Connection, old: int, new: int, table: str) -> Dependents:
     """What hangs on the table `old`, whose quoted name is `table`. `new` is the table that comes in
     its place."""
@@ -196,9 +201,9 @@ def read(connection: Connection, old: int, new: int, table: str) -> Dependents:
     def texts(*queries: str) -> tuple[str, ...]:
         return tuple(str(row[-1]) for query in queries for row in found(query))
 
-    bound = texts(BOUND)
-    if bound:
-        return Dependents(bound)
+    kept = bound(connection, old)
+    if kept:
+        return Dependents(kept)
     is_15 = connection.info.server_version >= 150000
     published = PUBLICATIONS_15 if is_15 else PUBLICATIONS
     return Dependents(

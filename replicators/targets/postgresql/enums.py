@@ -16,10 +16,10 @@ from replicators.targets.postgresql.connections import Connection, connect
 from replicators.targets.postgresql.encoding import Field
 from replicators.targets.postgresql.errors import translate
 from replicators.targets.postgresql.params import PostgresqlTargetParams
-from replicators.targets.postgresql.types import enum_type
+from replicators.targets.postgresql.types import enum_name, enum_type
 
 LABELS = "SELECT unnest(enum_range(NULL::{}))::text"
-IS_THERE = "SELECT to_regtype(%s) IS NOT NULL"
+IS_THERE = "SELECT to_regtype(%s) IS NOT NULL, to_regnamespace(%s) IS NOT NULL"
 
 
 def labels_of(column: Column) -> tuple[str, ...]:
@@ -35,13 +35,15 @@ class Enums:
         self._schema = schema
         self._wanted: dict[str, tuple[str, ...]] = {}
         self._made: dict[str, set[str]] = {}
+        self._schemas: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def note(self, column: Column) -> None:
         """Take notice of a column whose type will be needed."""
-        kind = enum_type(column, self._schema)
-        if kind:
+        kind, found = enum_type(column, self._schema), enum_name(column)
+        if kind and found:
             with self._lock:
+                self._schemas[kind] = sql.name(self._schema or found[0])
                 known = self._wanted.get(kind, ())
                 more = tuple(v for v in labels_of(column) if v not in known)
                 self._wanted[kind] = known + more
@@ -51,17 +53,20 @@ class Enums:
         with self._lock:
             todo = {k: v for k, v in self._wanted.items() if set(v) - self._made.get(k, {""})}
         for kind, labels in todo.items():
-            make_type(connection, kind)
+            make_type(connection, kind, self._schemas[kind])
             add_labels(connection, kind, labels)
             with self._lock:
                 self._made[kind] = {"", *labels}
 
 
-def make_type(connection: Connection, kind: str) -> None:
+def make_type(connection: Connection, kind: str, schema: str) -> None:
     """Make a type without labels, and its schema, where there is none."""
-    row = connection.execute(IS_THERE, [kind]).fetchone()
-    if row is not None and row[0]:
+    row = connection.execute(IS_THERE, [kind, schema]).fetchone()
+    assert row is not None, "a query without a table has a row"
+    if row[0]:
         return
+    if not row[1]:
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
     try:
         connection.execute(f"CREATE TYPE {kind} AS ENUM ()".encode())
     except (DuplicateObject, UniqueViolation):

@@ -241,4 +241,21 @@ MESSAGES: Mapping[str, Message] = {
         _STOPS,
         retry=Retry.AFTER_FIX,
     ),
+    "target:postgresql-bound": of_table(
+        "A re-sync fills the table in place",
+        "A fresh copy of `{table}` can't replace its target table, since this depends on it: "
+        "{dependents}.",
+        "Nothing has to be done. Drop what depends on the table if a re-sync must be faster.",
+        "A re-sync deletes and inserts all rows in one transaction: it takes longer, and needs "
+        "room for all rows twice.",
+    ),
+    "target:postgresql-extension": of_table(
+        "Type kept as text",
+        "Column `{column}` of table `{table}` has the type `{extension}`, which the database "
+        "`{database}` does not have. It is kept as text there.",
+        "Run `CREATE EXTENSION {extension};` in the database as an administrator, before the first "
+        "copy, if the type should stay.",
+        "Each value has the same text.",
+        help=Help.CHANGE,
+    ),
 }

@@ -159,8 +159,7 @@ def _fill(
     wanted: dict[str, str] = dict(connection.execute(_COLUMNS, [new]).fetchall())
     there: dict[str, str] = dict(connection.execute(_COLUMNS, [old]).fetchall())
     _run(connection, [f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"])
-    if not _run_free(connection, f"TRUNCATE {table}"):
-        _run(connection, [f"DELETE FROM {table}"])
+    _run(connection, [f"DELETE FROM {table}"])  # readers with an older snapshot see the old rows
     for name, kind in wanted.items():
         if name not in there:
             _run(connection, [f"ALTER TABLE {table} ADD COLUMN {sql.name(name)} {kind}"])
