@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.into import IntoBigquery
+from demo.bigquery import EmbeddedBigQuery
+
+PROJECT = "bench"
 
 
 @contextmanager
 def emulated(folder: Path) -> Iterator[IntoBigquery]:
-    """An emulator of its own, which is stopped at the end."""
-    raise NotImplementedError
-    yield IntoBigquery("", "")
+    """An emulator with its data in `folder`, which is stopped at the end."""
+    with EmbeddedBigQuery(folder / "emulator") as emulator:
+        yield IntoBigquery(emulator.url, PROJECT)

@@ -28,6 +28,7 @@ def destination(into: dict[str, str]) -> Any:
     if "url" in into:
         return dlt.destinations.postgres(credentials=into["url"])
     os.environ["BIGQUERY_EMULATOR_HOST"] = into["host"]
+    os.environ["NORMALIZE__DATA_WRITER__DISABLE_COMPRESSION"] = "true"  # it reads no gzip
     from dlt.common.configuration.specs import GcpServiceAccountCredentials
     from google.auth.credentials import AnonymousCredentials
 
