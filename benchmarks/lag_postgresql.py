@@ -52,7 +52,7 @@ def visible(server: EmbeddedPostgres) -> dict[str, tuple[np.ndarray[Any, Any], .
     found: dict[str, list[tuple[int, float]]] = {}
     for text, at in server.execute(SEEN, database=OURS):
         row = json.loads(text)
-        found.setdefault(row["table_name"], []).append((int(row["sequence"]), at))
+        found.setdefault(row["target_table"], []).append((int(row["sequence"]), at))
     return {
         name: (
             np.maximum.accumulate(np.array([s for s, _ in rows], np.int64)),

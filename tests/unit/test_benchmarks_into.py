@@ -80,7 +80,7 @@ def test_a_change_waits_for_the_first_merge_that_reaches_it(
     """Guards `lag_postgresql.lags` and `visible`: fails where a merge that ends before a change
     counts for it, or where a change that never arrived has a lag."""
     rows = [("orders", 10, 100.5), ("other", 99, 100.6), ("orders", 20, 103.0)]
-    server = _Server([(json.dumps({"table_name": t, "sequence": s}), at) for t, s, at in rows])
+    server = _Server([(json.dumps({"target_table": t, "sequence": s}), at) for t, s, at in rows])
     shown = lag_postgresql.visible(server)  # type: ignore[arg-type]
     sequences, at = np.array([5, 10, 11, 21, 22]), np.array([100.0, 100.0, 100.0, 102.0, 999.0])
     monkeypatch.setattr(lag_postgresql, "committed", lambda *_: (sequences, at))
