@@ -27,7 +27,7 @@ def is_pruned(batch: FoldedBatch) -> bool:
     """Whether the MERGE may leave out blocks of the table: it is clustered by its key, and the
     batch has ranges of it. `batch` has BigQuery's column names. Rows that are only added, and a
     table that is emptied, need no look at all."""
-    if batch.mode is Mode.APPEND or batch.truncate or not batch.rows:
+    if batch.append_only or batch.mode is Mode.APPEND or batch.truncate or not batch.rows:
         return True
     return bool(batch.ranges or batch.keys) and bool(layout.clustered(batch.schema))
 

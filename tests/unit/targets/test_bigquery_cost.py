@@ -31,7 +31,9 @@ def test_ranges_of_a_clustered_key_prune() -> None:
     assert not is_pruned(replace(BATCH, schema=by_bytes)), "bytes can't cluster a table"
 
 
-@pytest.mark.parametrize("change", [{"mode": Mode.APPEND}, {"truncate": True}, {"rows": 0}])
+@pytest.mark.parametrize(
+    "change", [{"mode": Mode.APPEND}, {"append_only": True}, {"truncate": True}, {"rows": 0}]
+)
 def test_what_needs_no_look_at_the_table_is_not_warned_of(change: dict[str, Any]) -> None:
     assert is_pruned(replace(BATCH, ranges=(), **change))
 
