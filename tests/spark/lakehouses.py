@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int, LogicalType, String
@@ -20,6 +21,11 @@ from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.writer import LakehouseWriter
 
 _NUMBERS = itertools.count()
+DELTA_LONG = pytest.mark.parametrize(
+    "house", ["iceberg", pytest.param("delta", marks=pytest.mark.long)], indirect=True
+)
+"""On Delta, `make test` has a case of every kind of statement, of publishing and of evolving. What
+does not differ by format, or takes long there, runs on Delta in `make test-long`."""
 
 
 def table_schema(

@@ -13,7 +13,7 @@ from replicators.connectors.model.types import Decimal, Int, String
 from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.targets.lakehouse.sessions import Sessions
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from tests.spark.lakehouses import PLAIN, Lakehouse, table_schema
+from tests.spark.lakehouses import DELTA_LONG, PLAIN, Lakehouse, table_schema
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
@@ -28,6 +28,7 @@ def house(
     return Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
 
 
+@DELTA_LONG
 def test_a_column_that_was_dropped_by_hand_is_reported_and_nothing_is_merged(
     house: Lakehouse,
 ) -> None:

@@ -164,6 +164,11 @@ def _level(watched: Watched, calls: int, merges: int) -> None:
     assert after.is_level_with(before), (before, after)
 
 
+@pytest.mark.parametrize(
+    "watched",
+    ["iceberg-sqlite", "iceberg-postgresql", pytest.param("delta", marks=pytest.mark.long)],
+    indirect=True,
+)
 def test_five_hundred_calls_hold_no_more_than_thirty(watched: Watched) -> None:
     """Guards `Sessions.lent`: each new session loaded the catalog anew, and its connection stayed
     open for ever."""

@@ -24,7 +24,7 @@ from runners.engine.fold.plan import FoldPlan, fold_batch
 from runners.engine.snapshot.chunks import with_constants
 from runners.engine.store.protocol import ChangeFileRow
 from runners.engine.tasks.on_spark import SparkTasks
-from tests.spark.lakehouses import Lakehouse
+from tests.spark.lakehouses import DELTA_LONG, Lakehouse
 from tests.spark_fixtures import lakehouse_params
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, table_of
 from tests.unit.engine.mode_changes import (
@@ -41,12 +41,6 @@ from tests.unit.engine.mode_changes import (
 
 pytestmark = pytest.mark.spark
 _NUMBERS = itertools.count()
-
-
-BOTH = pytest.mark.parametrize("house", ["iceberg", "delta"], indirect=True)
-DELTA_LONG = pytest.mark.parametrize(
-    "house", ["iceberg", pytest.param("delta", marks=pytest.mark.long)], indirect=True
-)
 
 
 @pytest.fixture
@@ -171,7 +165,7 @@ def test_soft_delete_is_what_a_naive_replay_gives(house: Lakehouse) -> None:
     assert copy.soft() == expected
 
 
-@BOTH
+@DELTA_LONG
 def test_a_truncate_alone_flags_every_living_row_and_moves_the_token(house: Lakehouse) -> None:
     """Guards the statement for a batch without rows: rows flagged before keep their time, and a
     TRUNCATE of a table where nothing lives still carries the token."""

@@ -23,7 +23,7 @@ from runners.engine.fold import plan as fold_plan
 from runners.engine.fold.keyless import with_hashes
 from runners.engine.fold.plan import fold_to_file
 from runners.engine.tasks.on_spark import SparkTasks
-from tests.spark.lakehouses import Lakehouse
+from tests.spark.lakehouses import DELTA_LONG, Lakehouse
 from tests.spark_fixtures import lakehouse_params
 from tests.unit.engine import keyless
 from tests.unit.engine.keyless import Change, Row, replay, table_of, workload
@@ -95,6 +95,7 @@ def named(name: str) -> TableSchema:
     return replace(keyless.SCHEMA, id=TableId("shop", name))
 
 
+@DELTA_LONG
 def test_batches_merged_one_after_the_other_equal_a_naive_replay(house: Lakehouse) -> None:
     """Guards the whole mode: without the numbers equal rows would go together, without the
     snapshot's digests none."""
@@ -130,6 +131,7 @@ def test_parts_of_a_batch_are_counted_together_and_a_repeated_merge_not_again(
     assert held(house, schema) == Counter({("a", 1): 1, ("b", None): 1})
 
 
+@DELTA_LONG
 def test_a_row_that_goes_more_often_than_it_is_there_fails_the_merge(house: Lakehouse) -> None:
     """Guards "never silently ignored": the copy would differ from the source, and nobody would
     know."""
@@ -149,6 +151,7 @@ def test_a_row_that_goes_more_often_than_it_is_there_fails_the_merge(house: Lake
         assert held(house, schema) == Counter({("a", 1): 1})
 
 
+@DELTA_LONG
 def test_a_truncate_leaves_what_came_after_it(house: Lakehouse) -> None:
     """Guards CORRECTNESS 6 in one commit."""
     schema = named("emptied")

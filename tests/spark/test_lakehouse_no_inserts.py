@@ -14,8 +14,8 @@ from replicators.connectors.model.modes import Mode
 from replicators.connectors.target import FoldedBatch
 from runners.engine.fold import plan as fold_plan
 from runners.engine.fold.plan import FoldPlan
-from tests.spark.lakehouses import Lakehouse
-from tests.spark.test_lakehouse_modes import DELTA_LONG, Copy, batches, house
+from tests.spark.lakehouses import DELTA_LONG, Lakehouse
+from tests.spark.test_lakehouse_modes import Copy, batches, house
 from tests.unit.engine import no_inserts
 from tests.unit.engine.changes import Change, Key, Row
 from tests.unit.engine.mode_changes import transactions

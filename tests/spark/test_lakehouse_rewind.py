@@ -14,15 +14,10 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse import delta, vacuum
 from replicators.targets.lakehouse.versions import read_marks
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from tests.spark.lakehouses import PLAIN, Lakehouse, table_schema
+from tests.spark.lakehouses import DELTA_LONG, PLAIN, Lakehouse, table_schema
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
-DELTA_LONG = pytest.mark.parametrize(
-    "house", ["iceberg", pytest.param("delta", marks=pytest.mark.long)], indirect=True
-)
-"""Merging, publishing and evolving are tried on Delta always; what takes most of a minute there, in
-the long run."""
 
 
 @pytest.fixture(params=["iceberg", "delta"])

@@ -19,15 +19,10 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
 from replicators.targets.lakehouse import naming
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from tests.spark.lakehouses import PLAIN, Lakehouse, table_schema
+from tests.spark.lakehouses import DELTA_LONG, PLAIN, Lakehouse, table_schema
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
-DELTA_LONG = pytest.mark.parametrize(
-    "house", ["iceberg", pytest.param("delta", marks=pytest.mark.long)], indirect=True
-)
-"""Merging, publishing and evolving are tried on Delta always; what takes most of a minute there, in
-the long run."""
 
 
 @pytest.fixture(params=["iceberg", "delta"])
@@ -72,6 +67,7 @@ def test_a_copy_is_seen_only_when_published_and_carries_its_token(house: Lakehou
     assert house.read(schema) == [(1, "a", None)]
 
 
+@DELTA_LONG
 def test_a_table_that_was_dropped_and_copied_again_is_merged_into(house: Lakehouse) -> None:
     """As where a table is removed with its target and added again: what was written to the first
     one is no sign of another writer. Found by the adversary (seed 201)."""
@@ -115,6 +111,7 @@ def test_unsent_columns_keep_the_targets_values_also_of_an_old_key(house: Lakeho
     assert house.read(schema) == [(1, "A", "long"), (20, "B", "longer")]
 
 
+@DELTA_LONG
 def test_an_unsent_column_of_a_row_that_is_not_there_stops_the_table(house: Lakehouse) -> None:
     """Guards `keys.failing` and `missing_rows` (CORRECTNESS 9): without the error the row would be
     inserted with NULL in place of what was not sent."""
@@ -189,6 +186,7 @@ def test_a_resync_shows_the_old_rows_until_it_is_published(house: Lakehouse) -> 
     )
 
 
+@DELTA_LONG
 def test_a_copy_whose_columns_stand_in_another_order_keeps_their_values(house: Lakehouse) -> None:
     """Where a source has no numbers (`upto`), a column's is its place: taken over from the copy
     before, they would give each column the other's values as the new copy is published."""
@@ -268,6 +266,7 @@ ODD_TEXTS = (
 )
 
 
+@DELTA_LONG
 def test_texts_of_any_content_are_found_as_keys(house: Lakehouse) -> None:
     """Guards literals: read as another text, a listed key or the end of an interval leaves its row
     out of the merge, so that an update doubles it and a delete does nothing. Fails where Spark
@@ -285,6 +284,7 @@ def test_texts_of_any_content_are_found_as_keys(house: Lakehouse) -> None:
     assert {r[1] for r in house.read(schema)} == {"${x}"}
 
 
+@DELTA_LONG
 def test_tables_merged_side_by_side_keep_their_own_tokens(house: Lakehouse) -> None:
     """Guards a session for each call alone, `Sessions.lent` (CORRECTNESS 14): tokens travel by
     session conf, so in a shared session tables would swap them."""
