@@ -41,7 +41,7 @@ format: ## let ruff write the code's format
 	$(PY) -m ruff format .
 
 test: setup-tests ## the whole suite, with real servers (WORKERS=2 processes side by side; 0: in one)
-	$(PY) -m pytest $(SIDE_BY_SIDE)
+	$(PY) -m pytest $(SIDE_BY_SIDE) --plugin-minutes var/plugin-tests.md
 
 test-long: setup-tests ## the whole suite with the full matrices (hours); writes docs/test-report.md
 	$(PY) -m pytest --long --report docs/test-report.md
