@@ -39,6 +39,10 @@ PLUGIN = TargetPlugin(
     ),
     fit=fit,
     fit_column=fit_column,
+    task_modules=(
+        "replicators.targets.postgresql.portions",
+        "replicators.targets.postgresql.encoding",
+    ),
     checks=_checks,
     writer=_writer,
     setup=setup,

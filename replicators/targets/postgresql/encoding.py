@@ -296,3 +296,21 @@ def _shown_arrays(field: Field, array: pa.Array) -> pa.Array:
     joined = pc.binary_join(lists, ",").cast(pa.large_string())
     whole = pc.binary_join_element_wise(_large("{"), joined, _large("}"), _large(""))
     return pc.if_else(array.is_valid(), whole, pa.scalar(None, pa.large_string()))
+
+
+def warm() -> None:
+    """Compile the loops, or load them from numba's cache: each with and without NULL."""
+    for values in ([None], []):
+        arrays = {
+            "boolean": pa.array(values, pa.bool_()),
+            "smallint": pa.array(values, pa.int16()),
+            "integer": pa.array(values, pa.int32()),
+            "bigint": pa.array(values, pa.int64()),
+            "bigint[]": pa.array(values, pa.list_(pa.int64())),
+            "numeric": pa.array(values, pa.decimal128(12, 2)),
+            "text": pa.array(values, pa.string()),
+            "uuid": pa.array(values, pa.string()),
+            "bytea": pa.array(values, pa.binary()),
+        }
+        fields = [Field(name, name) for name in arrays]
+        _binary(fields, list(arrays.values()))

@@ -17,17 +17,18 @@ from runners.engine.fold.soft_delete import replay_soft
 
 
 def warm() -> None:
-    """Compile, or load from the cache, the loops of the fold and of every source's decoder and
-    chunk reader."""
+    """Compile, or load from the cache, the loops of the fold, of every source's decoder and
+    chunk reader, and of the targets' writers."""
     empty, none = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
     op = np.zeros(0, np.int8)
     replay(op, empty, empty, none, 0)
     replay_soft(op, empty, empty, np.zeros(0, np.uint8), none, 0)
     replay_stays(op, empty, empty, none, 0, 0)
     replay_history(op, empty, empty, none, empty, empty, 0)
-    for source in registry.sources().values():
-        for name in source.task_modules:
-            _warm_module(name)
+    modules = [m for source in registry.sources().values() for m in source.task_modules]
+    modules += [m for target in registry.targets().values() for m in target.task_modules]
+    for name in modules:
+        _warm_module(name)
 
 
 def _warm_module(name: str) -> None:
