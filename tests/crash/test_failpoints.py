@@ -31,7 +31,15 @@ AT_CHOICE = ("tables_published", "tables_withdrawn")
 AT_ROUND = ("round_ended", "rewind_begun", "rewind_replayed", "rewind_published")
 AT_QUARANTINE = ("rows_quarantined",)
 AT_CHANGE = ("target_evolved",)
-NOT_LIVE = (*failpoints.SINK_NAMES, *AT_START, *AT_CHOICE, *AT_ROUND, *AT_QUARANTINE, *AT_CHANGE)
+NOT_LIVE = (
+    *failpoints.SINK_NAMES,
+    *failpoints.SQL_NAMES,
+    *AT_START,
+    *AT_CHOICE,
+    *AT_ROUND,
+    *AT_QUARANTINE,
+    *AT_CHANGE,
+)
 LIVE = tuple(n for n in failpoints.NAMES if n not in NOT_LIVE)
 ELSEWHERE = {
     "segment_recorded": "tests/crash/test_transactions.py",

@@ -11,6 +11,7 @@ from typing import Any
 
 import django
 
+from tests.local import duck
 from tests.local.target import NAME, PLUGIN
 
 
@@ -28,6 +29,7 @@ def main() -> None:
     from runners.management.commands.run_replicator import Command
 
     registry.targets()[NAME] = PLUGIN
+    registry.targets()[duck.NAME] = duck.PLUGIN
     run.opened_for = _no_session  # type: ignore[assignment]
     run.SparkTasks = lambda _, folder: LocalTasks(folder=folder)  # type: ignore[assignment, misc]
     Command().run_from_argv(["manage.py", "run_replicator", *sys.argv[1:]])

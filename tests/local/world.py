@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from replicators.connectors import registry
 from tests.harness import World
+from tests.local import duck
 from tests.local.tables import LocalTable
 from tests.local.target import NAME, PLUGIN
 
@@ -43,6 +44,53 @@ class LocalCopies(World):
 
     def left_over(self, name: str) -> set[str]:
         return {p.name for p in self.table(name).folder.glob("staging-*")}
+
+
+class DuckCopies(LocalCopies):
+    """The copies are tables of a DuckDB file, written as any SQL target is."""
+
+    publishes_at_once = True
+
+    def target_params(self) -> tuple[str, dict[str, Any]]:
+        registry.targets()[duck.NAME] = duck.PLUGIN
+        given = {
+            "path": str(self.folder / "copies.db"),
+            "folder": str(self.folder / "files"),
+            "publishes_at_once": self.publishes_at_once,
+        }
+        return duck.NAME, {**given, **self.target}
+
+    def close(self) -> None:
+        super().close()
+        registry.targets().pop(duck.NAME, None)
+
+    @property
+    def client(self) -> duck.DuckClient:
+        """Reads the file while no run has it open."""
+        return duck.DuckClient(str(self.folder / "copies.db"))
+
+    def has_target(self, name: str) -> bool:
+        return self.client.table((self.schema, name)) is not None
+
+    def target_rows(self, name: str) -> list[dict[str, Any]]:
+        rows = self.client.records((self.schema, name))
+        return [{c: _as_in_a_lakehouse(v) for c, v in row.items()} for row in rows]
+
+    def tokens(self, name: str) -> list[int]:
+        rows = self.client.records((self.schema, "_replicator_progress"))
+        return [row["sequence"] for row in rows if row["target_table"] == name]
+
+    def left_over(self, name: str) -> set[str]:
+        """Our own tables besides the progress table."""
+        found = self.client.tables((self.schema,), "_replicator_")
+        return set(found) - {"_replicator_progress"}
+
+
+class DuckCopiesInTwoSteps(DuckCopies):
+    """Published first and recorded afterwards, as where a database's DDL takes no part in a
+    transaction."""
+
+    publishes_at_once = False
 
 
 def _as_in_a_lakehouse(value: Any) -> Any:

@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from replicators.connectors import files
+from replicators.connectors import failpoints, files
 from replicators.connectors.model.modes import OCCURRENCE, ROW_HASH, Mode, stored
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.ownership import LiveTable, Written, own_token
@@ -350,12 +350,14 @@ class SqlMergeTarget:
             progress = self._progress(there.names)
             if not self._client.publishes_at_once:
                 row = self._announce(table, there, made)
+                failpoints.hit("copy_announced")
             after = Progress(
                 there.names[-1], table.replicator, table.generation, sequence, made,
                 numbers=numbers_of(schema),
             )  # fmt: skip
 
             def record(identity: str) -> tuple[Step, ...]:
+                failpoints.hit("copy_swapped")
                 new = replace(after, identity=identity, commit=uuid.uuid4().hex)
                 return progress.changed(row, new, "target:table-ahead")
 
@@ -400,6 +402,7 @@ class SqlMergeTarget:
         self._client.make(names, shown, job=self._job("make"))
         numbered = Statement(trees.insert(trees.table(names), columns, rows))
         self._client.run([numbered], job=self._job("number"))
+        failpoints.hit("copy_numbered")
 
     # Merges
 
@@ -412,6 +415,7 @@ class SqlMergeTarget:
                 return MergeResult(False, row.uuid)
             self._clear_others(table)
             staged = self._stage(table, batch)
+            failpoints.hit("batch_staged")
             done = moved(row, batch.sequence, uuid.uuid4().hex)
             target = trees.table(there.names)
             steps = [
@@ -420,6 +424,7 @@ class SqlMergeTarget:
             ]
             self._note(table, Written(row.sequence, batch.sequence))
             self._client.run(steps, job=self._job("merge"))
+            failpoints.hit("batch_merged")
             self._note(table, Written(batch.sequence))
             if merge.has_rows(batch):
                 self._client.drop(staged)
