@@ -148,10 +148,10 @@ class EmbeddedBigQuery:
 
     def _answers(self) -> bool:
         connection = http.client.HTTPConnection(HOST, self.port, timeout=5)
-        with contextlib.suppress(OSError, http.client.HTTPException):
+        faults = (OSError, http.client.HTTPException)
+        with contextlib.closing(connection), contextlib.suppress(*faults):
             connection.request("GET", "/")
             return connection.getresponse().status < 500
-        connection.close()
         return False
 
     def _log_tail(self) -> str:

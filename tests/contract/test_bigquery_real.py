@@ -13,9 +13,7 @@ import pytest
 from replicators.targets.bigquery.connection import open_client
 from replicators.targets.bigquery.params import BigQueryParams
 from tests.contract import test_bigquery as emulated
-from tests.contract.test_bigquery import client, writer
 
-__all__ = ["client", "writer"]
 PROJECT = os.environ.get("BIGQUERY_TEST_PROJECT", "")
 pytestmark = [
     pytest.mark.real_bigquery,
@@ -24,21 +22,23 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def params() -> Iterator[BigQueryParams]:
-    """A dataset of this test's own, with the credentials of the environment."""
-    dataset = f"replicators_test_{uuid.uuid4().hex[:12]}"
-    location = os.environ.get("BIGQUERY_TEST_LOCATION", "US")
-    found = BigQueryParams(project=PROJECT, dataset=dataset, location=location)
-    with closing(open_client(found)) as made:
-        made.create_dataset(dataset)
-        yield found
-        made.delete_dataset(dataset, delete_contents=True, not_found_ok=True)
+class RealProject:
+    """Supplies a dataset of each test's own, with the credentials of the environment."""
+
+    @pytest.fixture
+    def params(self) -> Iterator[BigQueryParams]:
+        dataset = f"replicators_test_{uuid.uuid4().hex[:12]}"
+        location = os.environ.get("BIGQUERY_TEST_LOCATION", "US")
+        found = BigQueryParams(project=PROJECT, dataset=dataset, location=location)
+        with closing(open_client(found)) as made:
+            made.create_dataset(dataset)
+            yield found
+            made.delete_dataset(dataset, delete_contents=True, not_found_ok=True)
 
 
-class TestRealBigQuery(emulated.TestBigQuery):
+class TestRealBigQuery(RealProject, emulated.TestBigQuery):
     """As the emulator's."""
 
 
-class TestRealModes(emulated.TestModes):
+class TestRealModes(RealProject, emulated.TestModes):
     """As the emulator's."""

@@ -518,6 +518,8 @@ class SqlMergeTarget:
                 steps.append(Statement(tables.drop(trees.table(there.names))))
             steps.append(self._progress(there.names).forgotten(row))
             self._client.change(steps, job=self._job("drop"))
+            with self._lock:  # a client may remove an empty progress table
+                self._known.discard(self._places.progress(there.names))
 
 
 def _snapshot_place(table: TargetTable, schema: TableSchema, folder: str) -> SnapshotPlace:

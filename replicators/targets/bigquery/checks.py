@@ -212,7 +212,7 @@ def _names(params: BigQueryParams, table: TableSchema) -> list[Problem]:
     ]
     found += [
         Problem.of("target:bigquery-columns", table=table.id, column=column, other=other)
-        for column, other in naming.shared(table)
+        for column, other in naming.shared(params, table)
     ]
     return found
 

@@ -10,7 +10,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ from replicators.targets.bigquery.params import BigQueryParams
 if TYPE_CHECKING:
     from google.cloud import bigquery
 
+CLOSE_SECONDS = 3.0
 STAGING_HOURS = 72
 """How long a staging table of changes outlives its last load."""
 MADE = {"made-by": "replicators"}
@@ -55,6 +56,7 @@ class BigQueryClient:
         self._params = params
         self._datasets: set[str] = set()
         self._loaded: set[Names] = set()
+        self._local = threading.local()
         self._lock = threading.Lock()
 
     @property
@@ -165,6 +167,7 @@ class BigQueryClient:
         """Load the files' rows into a staging table, by one load job."""
         if not appends:
             self._stage(names, staged, job)
+        self._local.staged = names
         config = _load_config(staged, self._params, appends=appends)
         staged = source_names(staged)
         target = ".".join(names)
@@ -173,7 +176,7 @@ class BigQueryClient:
             return
         with tempfile.TemporaryDirectory(prefix="replicator-load-") as folder:
             path = os.path.join(folder, "rows.parquet")
-            _write(staged, path)
+            _write(staged, path, getattr(self._local, "sequence", 0))
             with open(path, "rb") as file:
                 self.jobs.load(file, target, config, job)
 
@@ -185,6 +188,22 @@ class BigQueryClient:
             self._make(names, staged.columns, self._options(STAGING_HOURS), f"{job}_table")
         with self._lock:
             self._loaded.add(names)
+
+    def number(self, sequence: int) -> None:
+        """The batch that this thread's loads are for: the value of `_sequence_num`; 0: a copy."""
+        self._local.sequence = sequence
+
+    @property
+    def last_loaded(self) -> Names | None:
+        """The staging table that this thread loaded last."""
+        return getattr(self._local, "staged", None)
+
+    def keep(self, live: Names, *, job: str) -> None:
+        """Copy the batch that this thread loaded last to where it stays readable."""
+        place = dialect.quoted(naming.staging_names(live))
+        source = dialect.quoted(self._local.staged)
+        chosen = f"SELECT * FROM {source};"  # noqa: S608 - a quoted name
+        self.jobs.query(f"CREATE OR REPLACE TABLE {place}{self._options()} AS {chosen}", job)
 
     # Changes
 
@@ -240,6 +259,17 @@ class BigQueryClient:
         if names not in self._loaded:
             self.remove(names)
 
+    def remove_dataset(self, namespace: Names) -> None:
+        """Remove a dataset that this program made, once it has no tables."""
+        from google.api_core.exceptions import BadRequest, NotFound
+
+        name, limits = ".".join(namespace), {"retry": self.jobs.retry, "timeout": ANSWER_SECONDS}
+        with self._calling(), suppress(BadRequest, NotFound):
+            if MADE.items() <= self.client.get_dataset(name, **limits).labels.items():
+                self.client.delete_dataset(name, delete_contents=False, **limits)
+                with self._lock:
+                    self._datasets.discard(namespace[-1])
+
     def remove(self, names: Names) -> None:
         """Remove a table."""
         with self._calling():
@@ -250,12 +280,17 @@ class BigQueryClient:
             self._loaded.discard(names)
 
     def close(self) -> None:
-        """Remove this process's staging tables and close the connections."""
-        try:
+        """Remove this process's staging tables and close the connections. Where the service does
+        not answer, the tables expire by themselves."""
+        from google.cloud.bigquery import DEFAULT_RETRY
+
+        retry = DEFAULT_RETRY.with_timeout(CLOSE_SECONDS)
+        with suppress(Exception):
             for names in list(self._loaded):
-                self.remove(names)
-        finally:
-            self.client.close()
+                self.client.delete_table(
+                    ".".join(names), not_found_ok=True, retry=retry, timeout=CLOSE_SECONDS
+                )
+        self.client.close()
 
 
 def refuse_elsewhere(params: BigQueryParams, dataset: str, location: str | None) -> None:
@@ -316,14 +351,19 @@ def _is_in_bucket(staged: StagedFiles) -> bool:
         bool(staged.paths)
         and all(path.startswith("gs://") for path in staged.paths)
         and staged.is_plain
+        and naming.SEQUENCE not in staged.arrow.names
         and not any(pa.types.is_list(f.type) for f in staged.arrow)
     )
 
 
-def _write(staged: StagedFiles, path: str) -> None:
+def _write(staged: StagedFiles, path: str, sequence: int) -> None:
     """All rows in one file: each load job counts against a quota."""
+    at = staged.arrow.get_field_index(naming.SEQUENCE)
     with pq.ParquetWriter(path, staged.arrow, compression="zstd", use_dictionary=False) as out:
         for batch in staged.read(_GROUP_ROWS):
+            if at >= 0:
+                number = pa.repeat(pa.scalar(sequence, pa.int64()), batch.num_rows)
+                batch = batch.set_column(at, staged.arrow.field(at), number)
             out.write_batch(_without_null_elements(batch, staged.arrow))
 
 

@@ -8,7 +8,8 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import replace
 
-from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int
 from replicators.targets.bigquery.params import BigQueryParams
 
 LONGEST_COLUMN = 300
@@ -19,7 +20,8 @@ RESERVED = (
     "_CHANGE_SEQUENCE_NUMBER", "_CHANGE_TYPE", "_CHANGE_TIMESTAMP",
 )  # fmt: skip
 """Prefixes that BigQuery keeps for itself, in any case."""
-OWN_TABLES = ("_replicator_", "_staging_")
+STAGING = "_staging_"
+OWN_TABLES = ("_replicator_", STAGING)
 """Prefixes of the tables that a replicator makes beside the copies."""
 SEQUENCE = "_sequence_num"
 _KEPT_IN_TABLES = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No",
@@ -84,9 +86,25 @@ def _all(wanted: Iterable[str], changed: dict[str, str]) -> tuple[str, ...]:
     return tuple(changed.get(n, n) for n in wanted)
 
 
-def shared(schema: TableSchema) -> list[tuple[str, str]]:
+def numbered(schema: TableSchema) -> TableSchema:
+    """The schema with the column that says with which batch a row came."""
+    return replace(schema, columns=(*schema.columns, Column(SEQUENCE, Int(64), "")))
+
+
+def staging_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The table that keeps a table's last batch."""
+    return (*names[:-1], f"{STAGING}{names[-1]}")
+
+
+def shown(params: BigQueryParams, schema: TableSchema) -> TableSchema:
+    """The schema as the table has it, without the mode's columns."""
+    made = renamed(schema)
+    return numbered(made) if params.sequence_column else made
+
+
+def shared(params: BigQueryParams, schema: TableSchema) -> list[tuple[str, str]]:
     """Pairs of columns that would share a name in BigQuery, where case does not count."""
-    seen: dict[str, str] = {}
+    seen: dict[str, str] = {SEQUENCE: SEQUENCE} if params.sequence_column else {}
     found = []
     for one in schema.supported:
         place = column(one.name).casefold()

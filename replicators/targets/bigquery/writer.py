@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.sql.client import Names
 from replicators.connectors.sql.evolve import Types
 from replicators.connectors.sql.target import SqlMergeTarget, SqlPlaces
 from replicators.connectors.target import (
@@ -21,7 +22,7 @@ from replicators.connectors.target import (
     Token,
 )
 from replicators.targets.bigquery import naming, types
-from replicators.targets.bigquery.client import BigQueryClient
+from replicators.targets.bigquery.client import BigQueryClient, row_of
 from replicators.targets.bigquery.connection import open_client
 from replicators.targets.bigquery.cost import Used, cost_of
 from replicators.targets.bigquery.errors import translate
@@ -43,6 +44,7 @@ class BigQueryWriter:
         except Exception as err:
             raise translate(err, params.project) from err
         self.client = BigQueryClient(opened, params)
+        self._staged: dict[TableId, Names | None] = {}
         places = SqlPlaces(lambda table: naming.names(params, table), folder, naming.progress_names)
         self._inner = SqlMergeTarget(self.client, places, Types(types.native, types.is_wider))
 
@@ -50,6 +52,7 @@ class BigQueryWriter:
     def _work(self, table: TargetTable, sequence: int | str = "") -> Iterator[Used]:
         of = work_of(table.replicator, self.names(table.source))
         detail = "_".join(str(p) for p in (table.generation, sequence) if p)
+        self.client.number(int(sequence or 0))
         with self.client.jobs.work(of, detail) as used:
             yield used
 
@@ -64,9 +67,24 @@ class BigQueryWriter:
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
         """See `MergeTarget.begin_snapshot`. `target:bigquery-columns`."""
-        refuse_shared(schema)
+        refuse_shared(self._params, schema)
         with self._work(table):
-            self._inner.begin_snapshot(table, naming.renamed(schema))
+            try:
+                self._inner.begin_snapshot(table, self._shown(schema))
+            except ReplicationError as err:
+                if err.code != "target:table-taken" or not self._may_remove(table):
+                    raise
+                self.client.remove(self.names(table.source))
+                self._inner.begin_snapshot(table, self._shown(schema))
+
+    def _may_remove(self, table: TargetTable) -> bool:
+        """Whether a table that no replicator made gives way to a copy."""
+        if self._params.existing_tables != "replace":
+            return False
+        return row_of(self.client, self.names(table.source), naming.progress_names) is None
+
+    def _shown(self, schema: TableSchema) -> TableSchema:
+        return naming.shown(self._params, schema)
 
     def snapshot_place(self, table: TargetTable, schema: TableSchema) -> SnapshotPlace:
         """See `MergeTarget.snapshot_place`. The files have the source's names."""
@@ -83,31 +101,34 @@ class BigQueryWriter:
     ) -> None:
         """See `MergeTarget.load_snapshot_files`."""
         with self._work(table):
-            self._inner.load_snapshot_files(table, naming.renamed(schema), paths)
+            self._inner.load_snapshot_files(table, self._shown(schema), paths)
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
         """See `MergeTarget.publish_snapshot`."""
         with self._work(table, sequence):
-            return self._inner.publish_snapshot(table, naming.renamed(schema), sequence)
+            return self._inner.publish_snapshot(table, self._shown(schema), sequence)
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         """See `MergeTarget.merge`."""
-        renamed = _renamed(batch)
+        renamed = self._renamed(batch)
         with self._work(table, batch.sequence) as used:
             done = self._inner.merge(table, renamed)
+            self._staged[table.source] = self.client.last_loaded
+            if done.was_applied and self._params.keep_staging and batch.paths and batch.rows:
+                self.client.keep(self.names(table.source), job="keep")
         return replace(done, cost=cost_of(used, renamed)) if done.was_applied else done
 
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
         """See `MergeTarget.missing_rows`."""
         with self._work(table, batch.sequence):
-            found = self._inner.missing_rows(table, _renamed(batch))
+            found = self._inner.missing_rows(table, self._renamed(batch))
         return found.rename_columns(list(batch.schema.key))
 
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
         """See `MergeTarget.evolve`. `target:bigquery-columns`."""
-        refuse_shared(new)
+        refuse_shared(self._params, new)
         with self._work(table):
-            return self._inner.evolve(table, naming.renamed(old), naming.renamed(new))
+            return self._inner.evolve(table, self._shown(old), self._shown(new))
 
     def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
         """See `MergeTarget.fill_column`."""
@@ -117,24 +138,32 @@ class BigQueryWriter:
 
     def drop(self, table: TargetTable) -> None:
         """See `Target.drop`."""
+        names = self.names(table.source)
         with self._work(table):
+            if staged := self._staged.pop(table.source, None):
+                self.client.remove(staged)
             self._inner.drop(table)
+            progress = naming.progress_names(names)
+            if row_of(self.client, names, naming.progress_names) is None:
+                self.client.remove(progress)
+                self.client.remove(naming.staging_names(names))
+            if not self._params.dataset:
+                self.client.remove_dataset(names[:-1])
+
+    def _renamed(self, batch: FoldedBatch) -> FoldedBatch:
+        schema = self._shown(batch.schema)
+        if schema is batch.schema:
+            return batch
+        return replace(batch, schema=schema, unsent=tuple(naming.column(n) for n in batch.unsent))
 
     def close(self) -> None:
         """Remove this process's staging tables and close the connections."""
         self._inner.close()
 
 
-def refuse_shared(schema: TableSchema) -> None:
+def refuse_shared(params: BigQueryParams, schema: TableSchema) -> None:
     """`target:bigquery-columns` where two columns would become one."""
-    for column, other in naming.shared(schema):
+    for column, other in naming.shared(params, schema):
         raise ReplicationError(
             "target:bigquery-columns", table=schema.id, column=column, other=other
         )
-
-
-def _renamed(batch: FoldedBatch) -> FoldedBatch:
-    schema = naming.renamed(batch.schema)
-    if schema is batch.schema:
-        return batch
-    return replace(batch, schema=schema, unsent=tuple(naming.column(n) for n in batch.unsent))
