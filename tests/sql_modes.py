@@ -148,8 +148,7 @@ def batches(changes: Sequence[Change], size: int) -> list[list[Change]]:
 
 class SqlModes:
     """Supply `writer` and `records` (the live rows of a table by column name, read without the
-    writer). `seeds`: a test runs for each of them. Seeds below 6 have a TRUNCATE within 70
-    changes in half of the cases."""
+    writer). A test runs for each of the seeds."""
 
     @pytest.fixture
     def writer(self) -> MergeTarget:
@@ -161,7 +160,9 @@ class SqlModes:
         """Reads a live table."""
         raise NotImplementedError
 
-    @pytest.fixture(params=[0, 3, 5])
+    @pytest.fixture(
+        params=[0, 3, 5, *(pytest.param(n, marks=pytest.mark.long) for n in range(100, 120))]
+    )
     def seed(self, request: pytest.FixtureRequest) -> int:
         """The seed of a walk."""
         return int(request.param)
