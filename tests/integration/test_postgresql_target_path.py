@@ -27,6 +27,7 @@ def copies(postgres: EmbeddedPostgres) -> Iterator[Database]:
         yield made
 
 
+@pytest.mark.long
 def test_changes_of_postgresql_lead_to_its_rows(world_maker: MakeWorld, copies: Database) -> None:
     """Guards the target over the whole path: every type, composite keys, no key, unsent values,
     changed keys, a new column, a TRUNCATE and a fresh copy, with a SIGKILL while batches are
