@@ -420,8 +420,8 @@ MESSAGES: Mapping[str, Message] = {
     ),
     "target:table-missing": of_table(
         "Target table gone",
-        "The target table of `{table}` was dropped.",
-        "Re-sync the table.",
+        "The target table of `{table}` was dropped or renamed.",
+        "Re-sync the table. Where it was renamed, you may rename it back and try again instead.",
         "Its rows are gone from the target.",
     ),
     "target:table-replaced": of_table(

@@ -150,13 +150,14 @@ class SqlMergeTarget:
 
     @contextmanager
     def _of(self, table: TargetTable) -> Iterator[None]:
-        """Errors of the client get the table."""
+        """Errors of the client get the table, and the name of its target table."""
         try:
             yield
         except ReplicationError as err:
             if err.table is not None:
                 raise
-            raise ReplicationError(err.code, table=table.source, **err.facts) from err
+            facts = {"target": ".".join(self.names(table.source)), **err.facts}
+            raise ReplicationError(err.code, table=table.source, **facts) from err
 
     def _progress(self, names: Names) -> ProgressTable:
         return ProgressTable(self._dialect, self._places.progress(names))

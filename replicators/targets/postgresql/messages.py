@@ -122,10 +122,11 @@ MESSAGES: Mapping[str, Message] = {
     ),
     "target:postgresql-right": of_table(
         "Right missing at the target",
-        "The target's server refused a statement for `{table}`: a right is missing.",
-        "Let the user make schemas and tables: `GRANT CREATE ON DATABASE {database} TO {user};` "
-        "and, for a schema that is there, `GRANT USAGE, CREATE ON SCHEMA {target} TO {user};`. It "
-        "has to own the tables that it made.",
+        "The target's server refused a statement for `{table}`: the user `{user}` lacks a right "
+        "on `{target}` or on its schema.",
+        "The user has to own the table (`ALTER TABLE {target} OWNER TO {user};`), and needs USAGE "
+        "and CREATE on its schema. An assessment names what is missing. It is tried again by "
+        "itself.",
         _WAIT,
         retry=Retry.AFTER_FIX,
     ),
@@ -188,8 +189,10 @@ MESSAGES: Mapping[str, Message] = {
         "Waiting for a lock at the target",
         "The target table of `{table}`, or rows of it, are locked by another session for more than "
         "{seconds} s.",
-        "End that session (`SELECT pid, query FROM pg_stat_activity WHERE pid = "
-        "ANY(pg_blocking_pids(waiting_pid));`), or let it finish. It is tried again by itself.",
+        "Look who holds it: `SELECT a.pid, a.usename, a.query FROM pg_locks l JOIN "
+        "pg_stat_activity a USING (pid) WHERE l.relation = '{target}'::regclass;`. End that "
+        "session (`SELECT pg_terminate_backend(pid);`), or let it finish. It is tried again by "
+        "itself.",
         _WAIT,
         retry=Retry.AUTO,
     ),
@@ -220,7 +223,7 @@ MESSAGES: Mapping[str, Message] = {
         "Constraint of the target table broken",
         "Rows of table `{table}` break the constraint `{constraint}` of its target table, which "
         "this replicator did not make.",
-        "Drop the constraint there (`ALTER TABLE ... DROP CONSTRAINT ...;`). It is tried again by "
+        "Run `ALTER TABLE {target} DROP CONSTRAINT {constraint};` there. It is tried again by "
         "itself.",
         _STOPS,
         retry=Retry.AFTER_FIX,
@@ -228,7 +231,7 @@ MESSAGES: Mapping[str, Message] = {
     "target:postgresql-trigger": of_table(
         "A trigger refused the change",
         "A trigger or rule of the target table of `{table}` refused a change.",
-        "Drop or disable it (`ALTER TABLE ... DISABLE TRIGGER ...;`). It is tried again by itself.",
+        "Run `ALTER TABLE {target} DISABLE TRIGGER USER;` there. It is tried again by itself.",
         _STOPS,
         retry=Retry.AFTER_FIX,
     ),
