@@ -47,7 +47,8 @@ class UnfitValue(InvalidBinaryRepresentation):
     """A value that its column can't take, with the server's own code for that."""
 
     def __init__(self, column: str, reason: str) -> None:
-        super().__init__(f"column {column}: {reason}")
+        self.reason = f"column {column}: {reason}"
+        super().__init__(self.reason)
 
 
 @dataclass(frozen=True, slots=True)

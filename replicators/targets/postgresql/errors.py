@@ -3,6 +3,8 @@ driver's text never gets into them."""
 
 from __future__ import annotations
 
+import re
+
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.postgres.params import Server
 from replicators.connectors.postgres.params import facts as facts_of
@@ -76,6 +78,7 @@ RULES = (
     ),
     Rule("target:postgresql-lost", "08"),
 )
+_COLUMN = re.compile(r"^COPY .*?, line \d+, column ([^:\n]+)")
 REASONS = {
     "22021": "a text has a NUL character, or is not valid in the database's encoding",
     "22P05": "a text has a character that the database's encoding has no form for",
@@ -97,10 +100,16 @@ def code_of(err: BaseException) -> str:
 
 
 def reason_of(err: BaseException) -> str:
-    """Why the server refused a value, as the end of a sentence."""
+    """Why the server refused a value, as the end of a sentence, with the column where the server
+    names it. What it says of the value itself is not used."""
+    own = getattr(err, "reason", None)  # of our own encoder
+    if own:
+        return str(own)
     state = state_of(err)
     found = [text for begin, text in REASONS.items() if state.startswith(begin)]
-    return found[0] if found else f"its code is {state}"
+    reason = found[0] if found else f"its code is {state}"
+    column = _COLUMN.search(str(getattr(getattr(err, "diag", None), "context", None) or ""))
+    return f"column {column[1]}: {reason}" if column else reason
 
 
 def translate(

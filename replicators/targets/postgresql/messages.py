@@ -172,8 +172,8 @@ MESSAGES: Mapping[str, Message] = {
     "target:postgresql-value": of_table(
         "Value that PostgreSQL can't hold",
         "A row of table `{table}` has a value that PostgreSQL refuses: {reason}.",
-        "Correct the value at the source, then press Retry; or leave the column out and re-sync "
-        "the table. The server's own log names the column.",
+        "Correct the value at the source and re-sync the table, or leave the column out. Where no "
+        "column is named, the server's own log names it.",
         _STOPS,
         help=Help.CHANGE,
     ),
