@@ -172,8 +172,9 @@ MESSAGES: Mapping[str, Message] = {
     "target:postgresql-value": of_table(
         "Value that PostgreSQL can't hold",
         "A row of table `{table}` has a value that PostgreSQL refuses: {reason}.",
-        "Correct the value at the source and re-sync the table, or leave the column out. Where no "
-        "column is named, the server's own log names it.",
+        "Correct the value at the source, then press Retry now (re-sync a copy that keeps every "
+        "change). Or leave the column out. Where no column is named, the server's own log names "
+        "it.",
         _STOPS,
         help=Help.CHANGE,
     ),
