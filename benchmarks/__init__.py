@@ -53,6 +53,14 @@ LINES = {
         "lag_postgresql",
         "the time from a commit at PostgreSQL to the commit at another server",
     ),
+    "bigquery-copy": (
+        "copy_into",
+        "a first copy of a PostgreSQL table into an emulator of BigQuery, beside dlt",
+    ),
+    "bigquery-backlog": (
+        "backlog_into",
+        "1.6 million waiting changes into an emulator of BigQuery, beside dlt",
+    ),
     "memory": ("memory", "the memory of a run, through one large transaction"),
     "tables-page": ("tables_page", "a click on the wizard's page of tables, with 2,000 of them"),
     "growth": ("growth", "the last of many merges, beside the first"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.into import IntoBigquery
 from demo.bigquery import EmbeddedBigQuery
 
-PROJECT = "bench"
+PROJECT = "bench-project"
 
 
 @contextmanager
