@@ -130,7 +130,7 @@ class BigQueryChecks(Closing):
             return Problem.of("target:driver-missing", driver=driver_of(err))
         code, right = code_of(err), _RIGHT.search(str(err))
         if code == "target:bigquery-denied" and right:
-            where = place if place != "project" else f"project `{self.params.project}`"
+            where = place if place != "project" else f"project `{self.params.payer}`"
             return Problem.of("target:bigquery-right-missing", right=right[0], place=where)
         if code == "target:table-missing":
             code = "target:bigquery-project"

@@ -40,7 +40,7 @@ def open_client(params: BigQueryParams) -> bigquery.Client:
     from google.cloud import bigquery
 
     return bigquery.Client(
-        project=params.project,
+        project=params.payer,
         location=params.location,
         credentials=credentials_of(params),
         client_options=ClientOptions(api_endpoint=params.endpoint or None),

@@ -29,7 +29,13 @@ class BigQueryParams:
 
     project: str = param(
         "Project",
-        help="The Google Cloud project that holds the tables and pays for the jobs, by its id",
+        help="The Google Cloud project that holds the tables, by its id",
+        addresses=True,
+    )
+    jobs_project: str = param(
+        "Project for the jobs",
+        help="The project that runs and pays for load jobs and queries; empty: that of the tables",
+        default="",
         addresses=True,
     )
     dataset: str = param(
@@ -102,6 +108,9 @@ class BigQueryParams:
     def __post_init__(self) -> None:
         found = {
             "project": _fault(_PROJECT, self.project, "must be a project id, not its name"),
+            "jobs_project": _fault(
+                _PROJECT, self.jobs_project, "must be a project id, not its name"
+            ),
             "dataset": _fault(
                 _DATASET, self.dataset, "may have letters, digits and underscores only"
             ),
@@ -124,6 +133,11 @@ class BigQueryParams:
     def is_emulated(self) -> bool:
         """Whether the endpoint is an emulator's, which takes no credentials."""
         return self.endpoint.startswith("http://")
+
+    @property
+    def payer(self) -> str:
+        """The project that runs the jobs."""
+        return self.jobs_project or self.project
 
     @property
     def label_values(self) -> dict[str, str]:

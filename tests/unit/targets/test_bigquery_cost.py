@@ -3,6 +3,7 @@ was left out."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +14,12 @@ from google.api_core.exceptions import ServiceUnavailable
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Bytes, Int
+from replicators.connectors.params import InvalidParams
 from replicators.connectors.target import FoldedBatch, KeyRange, MergeCost
+from replicators.targets.bigquery.connection import open_client
 from replicators.targets.bigquery.cost import Used, cost_of, is_pruned
 from replicators.targets.bigquery.jobs import Jobs
+from replicators.targets.bigquery.naming import names
 from replicators.targets.bigquery.params import BigQueryParams
 
 SCHEMA = TableSchema(
@@ -73,3 +77,15 @@ def test_every_attempt_of_a_load_job_is_counted_and_the_bytes_of_queries_are_add
         jobs.query("SELECT 2", "more")
     assert used == Used(loads=2, bytes_read=80)
     jobs.query("SELECT 3", "outside")
+
+
+def test_another_project_may_run_and_pay_for_the_jobs() -> None:
+    """Guards `BigQueryParams.payer`: the tables stay in their own project."""
+    other = BigQueryParams(
+        "shop-copies", jobs_project="shop-bills", endpoint="http://127.0.0.1:9", dataset="shop"
+    )
+    with closing(open_client(other)) as client:
+        assert client.project == "shop-bills"
+    assert names(other, SCHEMA.id) == ("shop-copies", "shop", "orders")
+    with pytest.raises(InvalidParams, match="project id"):
+        BigQueryParams("shop-copies", jobs_project="Shop bills")
