@@ -28,7 +28,9 @@ ROOT = Path(__file__).parents[2]
 def test_the_web_process_never_imports_spark_nor_what_writes_sql() -> None:
     code = (
         "import django, sys; django.setup(); import replicators.project.urls, runners.tasks; "
-        "import replicators.project.wsgi; assert not {'pyspark', 'sqlglot'} & set(sys.modules)"
+        "import replicators.project.wsgi; from replicators.connectors import registry; "
+        "registry.sources(); registry.targets(); "
+        "assert not {'pyspark', 'sqlglot'} & set(sys.modules)"
     )
     environment = {
         "DJANGO_SETTINGS_MODULE": "replicators.project.settings",

@@ -4,7 +4,7 @@ its key ranges cover, and partitioned where that is asked for. Text only."""
 from __future__ import annotations
 
 from replicators.connectors.model.schema import Column, TableSchema
-from replicators.targets.bigquery import dialect, types
+from replicators.targets.bigquery import types
 from replicators.targets.bigquery.params import BigQueryParams
 
 MOST_CLUSTERED = 4
@@ -30,14 +30,16 @@ def partitioned(schema: TableSchema, params: BigQueryParams) -> Column | None:
 
 def clause(schema: TableSchema, params: BigQueryParams) -> str:
     """PARTITION BY and CLUSTER BY of a table with BigQuery's column names."""
+    from replicators.targets.bigquery import dialect  # sqlglot: not for pages, which list plugins
+
     column, cluster, made = partitioned(schema, params), clustered(schema), ""
     if column is not None:
-        made = f" PARTITION BY {_unit(column, params.partition_unit)}"
+        made = f" PARTITION BY {_unit(dialect.quoted((column.name,)), column, params)}"
     return made + (f" CLUSTER BY {dialect.columns(cluster)}" if cluster else "")
 
 
-def _unit(column: Column, unit: str) -> str:
-    name, kind = dialect.quoted((column.name,)), types.native(column)
+def _unit(name: str, column: Column, params: BigQueryParams) -> str:
+    kind, unit = types.native(column), params.partition_unit
     if kind == "DATE" and unit == "day":
         return name
     return f"{kind}_TRUNC({name}, {unit.upper()})"
