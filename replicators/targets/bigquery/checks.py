@@ -69,7 +69,9 @@ class BigQueryChecks(Closing):
         made."""
         try:
             self._dry("SELECT 1")
-            return self._dataset() if self.params.dataset else self._may_make_datasets()
+            found = self._may_list_jobs()
+            found += self._dataset() if self.params.dataset else self._may_make_datasets()
+            return found
         except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
             return [self._problem(err, "project")]
 
@@ -84,6 +86,20 @@ class BigQueryChecks(Closing):
             job_retry=self._retry(),
             timeout=ANSWER_SECONDS,
         )
+
+    def _may_list_jobs(self) -> list[Problem]:
+        """Whether jobs that a killed process left running can be found, to be awaited. Without
+        that, a merge that such a job ends later leads to a re-sync."""
+        from google.api_core.exceptions import Forbidden
+
+        try:
+            list(self._opened().list_jobs(max_results=1, timeout=ANSWER_SECONDS))
+        except Forbidden:
+            place = f"project `{self.params.project}`"
+            known: dict[str, Any] = {"right": "bigquery.jobs.list", "place": place}
+            code = "target:bigquery-right-missing"
+            return [Problem.of(code, severity=Severity.WARNING, **known)]
+        return []
 
     def _dataset(self) -> list[Problem]:
         from google.api_core.exceptions import NotFound

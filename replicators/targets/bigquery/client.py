@@ -7,11 +7,13 @@ job and one script. It expires by itself.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +39,8 @@ from replicators.targets.bigquery.params import BigQueryParams
 if TYPE_CHECKING:
     from google.cloud import bigquery
 
+SPARE = timedelta(hours=24)
+_OTHER_LAYOUT = re.compile(r"different (?:partitioning|clustering) spec", re.IGNORECASE)
 CLOSE_SECONDS = 3.0
 STAGING_HOURS = 72
 """How long a staging table of changes outlives its last load."""
@@ -181,10 +185,11 @@ class BigQueryClient:
                 self.jobs.load(file, target, config, job)
 
     def _stage(self, names: Names, staged: StagedFiles, job: str) -> None:
-        """Make the staging table, unless the one that is there has the same columns."""
-        wanted = {c.name: types.native(c).lower() for c in staged.columns}
-        found = self.table(names)
-        if found is None or {n: t.lower() for n, t in found.columns.items()} != wanted:
+        """Make the staging table, unless the one that is there has the same columns and long to
+        live."""
+        wanted = {c.name: types.native(c) for c in staged.columns}
+        found = self.described(names)
+        if found is None or _columns(found) != wanted or _ends_soon(found):
             self._make(names, staged.columns, self._options(STAGING_HOURS), f"{job}_table")
         with self._lock:
             self._loaded.add(names)
@@ -230,7 +235,9 @@ class BigQueryClient:
         A live table that has the same columns already gets the rows by one transaction, together
         with the record: the table stays the same one, with its grants, policies and descriptions.
         Otherwise one statement makes it, or replaces it with its columns; then its own grants and
-        policies are lost, and those of its dataset count.
+        policies are lost, and those of its dataset count. BigQuery replaces no table by one that is
+        partitioned or clustered otherwise: such a table is removed first, and for a moment readers
+        find none.
         """
         there, rows = self.table(live), self.table(staged)
         if rows is None:
@@ -248,7 +255,13 @@ class BigQueryClient:
         chosen = f"SELECT {names} FROM {dialect.quoted(staged)};"  # noqa: S608 - quoted names
         head = f"CREATE OR REPLACE TABLE {dialect.quoted(live)}"
         clauses = f"{layout.clause(schema, self._params)}{self._options()}"
-        self.jobs.query(f"{head}{clauses} AS {chosen}", job)
+        made = f"{head}{clauses} AS {chosen}"
+        try:
+            self.jobs.query(made, job)
+        except ReplicationError as err:
+            if not _OTHER_LAYOUT.search(str(err.__cause__)):
+                raise
+            self.jobs.query(f"DROP TABLE {dialect.quoted(live)};\n{made}", f"{job}_again")
         found = self.table(live)
         if found is None:
             raise ReplicationError("target:table-missing", table=schema.id)
@@ -300,6 +313,11 @@ def refuse_elsewhere(params: BigQueryParams, dataset: str, location: str | None)
         raise ReplicationError(
             "target:bigquery-location", dataset=dataset, found=location, location=params.location
         )
+
+
+def _ends_soon(table: bigquery.Table) -> bool:
+    """Whether a staging table may expire before its batch is merged."""
+    return table.expires is not None and table.expires - datetime.now(UTC) < SPARE
 
 
 def _columns(table: bigquery.Table) -> dict[str, str]:

@@ -21,7 +21,7 @@ MESSAGES: Mapping[str, Message] = {
     "target:bigquery-right-missing": Message(
         "A right is missing in BigQuery",
         "The account lacks the right `{right}` on {place}.",
-        "Grant it a role that has the right: BigQuery Job User on the project, and BigQuery Data "
+        "Grant it a role that has the right: BigQuery User on the project, and BigQuery Data "
         "Editor on the dataset (or on the project, if datasets are to be made).",
         _WAITS,
         help=Help.EDIT,

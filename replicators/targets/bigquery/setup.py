@@ -32,7 +32,7 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
             (
                 f"gcloud iam service-accounts create {ACCOUNT} --project={project}",
                 f"gcloud projects add-iam-policy-binding {project} {member} "
-                "--role=roles/bigquery.jobUser",
+                "--role=roles/bigquery.user",
                 *_data_editor(project, dataset, location, email, member),
             ),
         ),
