@@ -129,7 +129,6 @@ class SqlMergeTarget:
         self._client = client
         self._places = places
         self._types = types
-        self._dialect = client.dialect
         self._run = uuid.uuid4().hex[:8]
         self._jobs = itertools.count(1)
         self._written: dict[tuple[Names, int], Written] = {}
@@ -137,6 +136,12 @@ class SqlMergeTarget:
         self._tidied: set[Names] = set()
         self._begun: set[str] = set()
         self._lock = threading.Lock()
+
+    @property
+    def _dialect(self) -> SqlDialect:
+        """Asked of the client when it is needed: a client may have to connect for it, and a run
+        starts and captures without its target too."""
+        return self._client.dialect
 
     def names(self, table: TableId) -> Names:
         """Namespace and name."""
