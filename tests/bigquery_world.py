@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import signal
 import sys
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from google.cloud.bigquery import Client
 
 from replicators.targets.bigquery.connection import open_client
 from replicators.targets.bigquery.params import BigQueryParams
-from tests.harness import World
+from tests.harness import World, until
 
 PROJECT = "world-project"
 
@@ -49,6 +50,14 @@ class BigQueryWorld(World):
     def target_rows(self, name: str) -> list[dict[str, Any]]:
         rows = self.query(f"SELECT * FROM `{PROJECT}`.`{self.params.dataset}`.`{name}`")
         return [{c: _as_text(v) for c, v in row.items()} for row in rows]
+
+    def until_dead(self, place: str) -> None:
+        """Wait until the run killed itself at a failpoint."""
+        child = self.child
+        assert child is not None
+        until(child.is_dead, lambda: f"death at {place}\n{self.states()}\n{child.tail()}")
+        assert child.wait() == -signal.SIGKILL, child.tail()
+        child.end()
 
     def left_over(self, name: str) -> set[str]:
         return {n for n in self.target_names() if n.startswith("_replicator_") and "_copy_" in n}

@@ -17,8 +17,8 @@ def test_postgresql_and_bigquery_have_equal_rows(
     world_maker: MakeWorld, bigquery: EmbeddedBigQuery
 ) -> None:
     """Guards the target over the whole path: every type, composite keys, no key, unsent values,
-    changed keys, a new column, a TRUNCATE and a fresh copy, with a SIGKILL while changes are
-    merged."""
+    changed keys, a new column, a TRUNCATE and a fresh copy, with a SIGKILL between load and merge,
+    and one between the merge and its record."""
     with world_maker(kind=BigQueryWorld, target={"endpoint": bigquery.url}) as world:
         traffic = Traffic(world.database)
         world.start()
@@ -26,10 +26,12 @@ def test_postgresql_and_bigquery_have_equal_rows(
         traffic.write(30)
         world.assert_equal()
 
-        with traffic.going_on():
-            world.moves_on("items")
-            world.kill()
-        world.start()
+        for place in ("batch_staged", "target_merged"):
+            assert world.child is not None
+            with traffic.going_on():
+                world.arm(place)
+                world.until_dead(place)
+            world.start()
         world.database.execute("ALTER TABLE shop.items ADD COLUMN extra int")
         world.database.execute(FILL_ITEMS, {"first": 5_000_000, "last": 5_000_040})
         world.database.execute("UPDATE shop.items SET extra = 7 WHERE id >= 5000010")
