@@ -490,7 +490,8 @@ def test_a_target_of_neither_kind_and_a_sink_with_other_modes_are_refused(world:
         unused = cast(Any, None)
         return Kit(job, target, unused, unused, unused, unused, unused)
 
-    assert isinstance(kit(world.sink, Mode.APPEND).applier(cast(Any, None)), Deliverer)
+    applier = kit(world.sink, Mode.APPEND).applier(cast(Any, None), cast(Any, None))
+    assert isinstance(applier, Deliverer)
     with pytest.raises(TypeError, match="append"):
         kit(world.sink, Mode.MIRROR)
     with pytest.raises(TypeError, match="neither"):
