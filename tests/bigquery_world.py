@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import signal
 import sys
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from google.cloud.bigquery import Client
 
 from replicators.targets.bigquery.connection import open_client
+from replicators.targets.bigquery.naming import progress_names
 from replicators.targets.bigquery.params import BigQueryParams
 from tests.harness import World, until
 
@@ -50,6 +52,25 @@ class BigQueryWorld(World):
     def target_rows(self, name: str) -> list[dict[str, Any]]:
         rows = self.query(f"SELECT * FROM `{PROJECT}`.`{self.params.dataset}`.`{name}`")
         return [{c: _as_text(v) for c, v in row.items()} for row in rows]
+
+    def copied(self, name: str) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
+        rows = self.target_rows(name)
+        columns = tuple(rows[0]) if rows else self._columns(name)
+        return columns, iter(rows)
+
+    def _columns(self, name: str) -> tuple[str, ...]:
+        with self.client() as client:
+            return tuple(f.name for f in client.get_table(f"{self.params.dataset}.{name}").schema)
+
+    @property
+    def can_be_away(self) -> bool:
+        return False
+
+    def tokens(self, name: str) -> list[int]:
+        """The sequence that the copy reached."""
+        place = progress_names((PROJECT, self.params.dataset, name))[-1]
+        table = f"`{PROJECT}`.`{self.params.dataset}`.`{place}`"
+        return [r["sequence"] for r in self.query(f"SELECT sequence FROM {table}")]
 
     def until_dead(self, place: str) -> None:
         """Wait until the run killed itself at a failpoint."""
