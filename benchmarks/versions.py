@@ -17,6 +17,7 @@ import psutil
 
 from benchmarks import programs
 from benchmarks.peers import environments
+from demo.bigquery import ENVIRONMENT as BIGQUERY
 from setup.machine import ROOT
 
 PACKAGES = ("pyspark", "pyarrow", "numba", "psycopg", "pyiceberg", "deltalake")
@@ -88,6 +89,7 @@ def servers() -> dict[str, str]:
         "PostgreSQL": said([programs.postgresql("postgres"), "--version"]),
         "MariaDB": said([mariadb, "--version"]),
         "MySQL": said([*programs.mysql("usr/sbin/mysqld"), "--version"]),
+        "bqemulator": said([str(BIGQUERY / "bin" / "bqemulator"), "--version"]),
     }
 
 
