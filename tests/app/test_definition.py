@@ -26,6 +26,7 @@ PLACES = {
     "lakehouse": {"warehouse", "format", "catalog_uri", "catalog_name", "namespace"},
     "files": {"location", "format", "bucket", "compression"},
     "postgresql": {"database", "schema"},
+    "bigquery": {"project", "dataset", "location", "endpoint"},
     "memory": {"namespace", "fault"},
 }
 

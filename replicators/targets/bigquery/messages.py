@@ -96,6 +96,7 @@ MESSAGES: Mapping[str, Message] = {
         "Nothing to do: it is tried again.",
         _WAITS,
         retry=Retry.AUTO,
+        waits=True,
     ),
     "target:bigquery-columns": of_table(
         "Two columns, one name",

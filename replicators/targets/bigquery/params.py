@@ -37,6 +37,7 @@ class BigQueryParams:
         help="The project that runs and pays for load jobs and queries; empty: that of the tables",
         default="",
         addresses=True,
+        is_movable=True,
     )
     dataset: str = param(
         "Dataset",
@@ -69,14 +70,18 @@ class BigQueryParams:
         "place, and its rows are lost.",
         default="refuse",
         choices=("refuse", "replace"),
+        is_movable=True,
     )
     partition_column: str = param(
         "Partition by column",
         help="A date or timestamp column. Each table that has such a column is partitioned by it "
         "when it is copied; empty: no partitions",
         default="",
+        is_movable=True,
     )
-    partition_unit: str = param("Partition unit", default="month", choices=("day", "month", "year"))
+    partition_unit: str = param(
+        "Partition unit", default="month", choices=("day", "month", "year"), is_movable=True
+    )
     sequence_column: bool = param(
         "Add the column _sequence_num",
         help="Each row then says with which batch of changes it came",
@@ -91,6 +96,7 @@ class BigQueryParams:
         "Labels",
         help="Put on tables and jobs, for the bill: team=shop, env=prod",
         default="",
+        is_movable=True,
     )
     maximum_bytes_billed: int = param(
         "Most bytes billed a merge",
@@ -103,6 +109,7 @@ class BigQueryParams:
         help="A key of Cloud KMS for the tables: "
         "projects/.../locations/.../keyRings/.../cryptoKeys/...",
         default="",
+        is_movable=True,
     )
 
     def __post_init__(self) -> None:
