@@ -12,6 +12,7 @@ from replicators.connectors.addresses import local_path
 from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import driver_of
+from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.target import FitKind
 from replicators.targets.lakehouse import catalog, looks, naming, storage
@@ -75,14 +76,10 @@ class LakehouseChecks(Closing):
         return found
 
     def _shared(self, tables: Sequence[TableSchema]) -> list[Problem]:
-        seen: dict[tuple[str, ...], TableId] = {}
-        found = []
-        for table in tables:
-            place = tuple(n.casefold() for n in naming.names(self.params, table.id))
-            if place in seen:
-                found.append(Problem.of("target:name-shared", table=table.id, other=seen[place]))
-            seen.setdefault(place, table.id)
-        return found
+        def place_of(table: TableId) -> tuple[str, ...]:
+            return tuple(n.casefold() for n in naming.names(self.params, table))
+
+        return list(shared_names(tables, place_of))
 
     def _kept(self, tables: Sequence[TableSchema]) -> list[Problem]:
         kept = naming.progress_names(self.params)

@@ -14,6 +14,7 @@ from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.postgres import sql
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.targets.postgresql import dependents, naming
 from replicators.targets.postgresql.connections import Connection, connect
@@ -78,7 +79,7 @@ class PostgresqlTargetChecks(Closing):
         """Problems of the chosen tables: names, rights and tables that are taken."""
         places = {t.id: naming.names(self.params, t.id) for t in tables}
         found = [p for t in tables for p in _named(t, places[t.id])]
-        found += _shared(tables, places)
+        found += shared_names(tables, places.__getitem__)
         try:
             with connect(self.params) as connection:
                 schemas = {n[0] for n in places.values()} | self._of_enums(tables)
@@ -246,13 +247,3 @@ def _named(table: TableSchema, place: Names) -> Iterator[Problem]:
             yield Problem.of(
                 "target:postgresql-column-name", table=table.id, column=name, reason=reason
             )
-
-
-def _shared(tables: Sequence[TableSchema], places: dict[TableId, Names]) -> Iterator[Problem]:
-    """Tables that would share a name."""
-    seen: dict[Names, TableId] = {}
-    for table in tables:
-        place = places[table.id]
-        if place in seen:
-            yield Problem.of("target:name-shared", table=table.id, other=seen[place])
-        seen.setdefault(place, table.id)
