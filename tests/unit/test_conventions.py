@@ -365,8 +365,12 @@ def test_the_program_does_not_print() -> None:
     assert [f"{short(p)}:{c.lineno}" for p, c in calls(APPS, {"print"})] == []
 
 
-def test_only_the_engine_and_the_lakehouse_know_spark() -> None:
-    allowed = ("runners/engine/", "replicators/targets/lakehouse/")
+def test_only_the_engine_the_lakehouse_and_comparing_know_spark() -> None:
+    allowed = (
+        "runners/engine/",
+        "replicators/targets/lakehouse/",
+        "replicators/connectors/compare/",
+    )
     found = set()
     for path in modules(*APPS):
         for node in ast.walk(tree(path)):

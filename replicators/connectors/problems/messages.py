@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from replicators.connectors.compare.messages import COMPARE_MESSAGES
 from replicators.connectors.problems.message import Help, Message, Retry, of_table
 
 MESSAGES: Mapping[str, Message] = {
@@ -769,4 +770,5 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.AUTO,
         waits=True,
     ),
+    **COMPARE_MESSAGES,
 }
