@@ -21,6 +21,7 @@ ACTIONS = (
     "password_changed",
     "replicator_changed", "replicator_delete_asked", "replicator_deleted", "replicator_made",
     "replicator_paused",
+    "repair_asked",
     "replicator_resumed", "replicator_retry_asked", "replicator_started", "secret_asked",
     "sign_in_failed", "signed_in", "signed_out",
     "table_add_asked", "table_change_asked", "table_ignored", "table_mode_asked",
@@ -28,6 +29,7 @@ ACTIONS = (
     "table_replay_asked", "table_resync_asked", "table_retry_asked", "table_rewind_asked",
     "token_expired", "token_made", "token_revoked",
     "user_changed", "user_deleted", "user_made",
+    "verification_asked", "verification_cancel_asked", "verify_schedule_changed",
 )  # fmt: skip
 KINDS = ("audit", "connection", "draft", "group", "replicator", "token", "user")
 SETTLED = timedelta(seconds=30)

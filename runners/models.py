@@ -444,3 +444,6 @@ class NewTable(models.Model):
 
     def __str__(self) -> str:
         return f"{self.schema_name}.{self.name}"
+
+
+from runners import verifications as verifications  # noqa: E402 - models of Django's app, apart

@@ -1,4 +1,4 @@
-"""The three state machines as data: states, transitions, groups, labels and colours. No I/O."""
+"""The state machines as data: states, transitions, groups, labels and colours. No I/O."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from runners.engine.store.protocol import EVENTS_STATE, TableState
 __all__ = [
     "COLOURS",
     "LABELS",
+    "REPAIR_TRANSITIONS",
     "REPLICATOR_STATES",
     "RUN_ACTIVE",
     "RUN_FINAL",
     "RUN_TRANSITIONS",
     "TABLES_SHOWN",
     "TABLE_TRANSITIONS",
+    "VERIFICATION_ACTIVE",
+    "VERIFICATION_TRANSITIONS",
+    "RepairState",
     "RunState",
     "TableState",
+    "VerificationState",
 ]
 
 
@@ -78,6 +83,42 @@ RECORDED_ALWAYS = frozenset({"table_rewind_started", "table_rewind_refused", "ta
 """Events that are recorded even where neither state nor error changes."""
 assert {e for _, e in TABLE_TRANSITIONS} == set(EVENTS_STATE)
 
+
+class VerificationState(StrEnum):
+    """State of a verification."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+VERIFICATION_ACTIVE = frozenset({VerificationState.WAITING, VerificationState.RUNNING})
+VERIFICATION_TRANSITIONS: dict[tuple[VerificationState, str], VerificationState] = {
+    (VerificationState.WAITING, "verification_started"): VerificationState.RUNNING,
+    (VerificationState.RUNNING, "verification_done"): VerificationState.DONE,
+    **{(s, "verification_failed"): VerificationState.FAILED for s in sorted(VERIFICATION_ACTIVE)},
+    **{
+        (s, "verification_cancelled"): VerificationState.CANCELLED
+        for s in sorted(VERIFICATION_ACTIVE)
+    },
+}
+
+
+class RepairState(StrEnum):
+    """State of a repair of rows."""
+
+    ASKED = "asked"
+    DONE = "done"
+    REFUSED = "refused"
+
+
+REPAIR_TRANSITIONS: dict[tuple[RepairState, str], RepairState] = {
+    (RepairState.ASKED, "repair_done"): RepairState.DONE,
+    (RepairState.ASKED, "repair_refused"): RepairState.REFUSED,
+}
+
 LABELS: dict[str, str] = {
     TableState.WAITING: "Waiting",
     TableState.SNAPSHOTTING: "Snapshotting",
@@ -90,6 +131,10 @@ LABELS: dict[str, str] = {
     RunState.STOPPED: "Stopped",
     RunState.FAILED: "Failed",
     RunState.LOST: "Lost",
+    VerificationState.DONE: "Done",
+    VerificationState.CANCELLED: "Cancelled",
+    RepairState.ASKED: "Requested",
+    RepairState.REFUSED: "Refused",
     "paused": "Paused",
 }
 COLOURS: dict[str, str] = {
@@ -104,5 +149,9 @@ COLOURS: dict[str, str] = {
     RunState.STOPPED: "slate",
     RunState.FAILED: "red",
     RunState.LOST: "red",
+    VerificationState.DONE: "green",
+    VerificationState.CANCELLED: "slate",
+    RepairState.ASKED: "blue",
+    RepairState.REFUSED: "red",
     "paused": "amber",
 }

@@ -12,7 +12,7 @@ from replicators import audit
 from replicators.tokens import tokens_expire
 from runners.logs.write import prune_run_logs
 from runners.metrics import record
-from runners.supervision import reconcile, removal, retention
+from runners.supervision import reconcile, removal, retention, verifications
 from runners.supervision.supervisor import Supervisor
 
 _closing = threading.Event()
@@ -37,6 +37,12 @@ def reconcile_runs() -> None:
     reconcile.reconcile_runs()
 
 
+@shared_task(acks_late=True, ignore_result=True, time_limit=60)
+def reconcile_verifications() -> None:
+    """Start, watch and end verifications, also those of the schedules."""
+    verifications.reconcile_verifications()
+
+
 @shared_task(acks_late=True, ignore_result=True, time_limit=570)
 def drop_replicator(replicator_id: str) -> None:
     """Remove a deleted replicator."""
@@ -45,9 +51,10 @@ def drop_replicator(replicator_id: str) -> None:
 
 @shared_task(acks_late=True, ignore_result=True, time_limit=120)
 def prune_metrics() -> None:
-    """Drop expired metrics, activity, audit rows, tokens and run logs."""
+    """Drop expired metrics, activity, verifications, audit rows, tokens and run logs."""
     record.prune_metrics()
     retention.prune_activity()
+    retention.prune_verifications()
     audit.prune()
     tokens_expire()
     prune_run_logs()

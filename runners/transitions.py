@@ -1,4 +1,5 @@
-"""The only code that changes the state of runs and tables: compare-and-set, with an event row."""
+"""The only code that changes the state of runs, tables, verifications and repairs: compare-and-set,
+with an event row."""
 
 from __future__ import annotations
 
@@ -13,12 +14,18 @@ from runners.events.write import event_add
 from runners.models import Run, Table
 from runners.states import (
     RECORDED_ALWAYS,
+    REPAIR_TRANSITIONS,
     RUN_ACTIVE,
     RUN_TRANSITIONS,
     TABLE_TRANSITIONS,
+    VERIFICATION_ACTIVE,
+    VERIFICATION_TRANSITIONS,
+    RepairState,
     RunState,
     TableState,
+    VerificationState,
 )
+from runners.verifications import Repair, Verification
 
 _TRIES = 5
 
@@ -111,6 +118,64 @@ def table_transition(
             table.refresh_from_db()
             return table
     raise IllegalTransition(now.state, event)
+
+
+@transaction.atomic
+def verification_transition(
+    *,
+    verification: Verification,
+    event: str,
+    code: str = "",
+    facts: dict[str, Any] | None = None,
+    actor: str = "",
+    **changes: Any,
+) -> Verification:
+    """Move a verification by `event`, as `run_transition` moves a run. `facts` belong to the error
+    where there is a code, otherwise to the event. Raises IllegalTransition."""
+    for _ in range(_TRIES):
+        now = Verification.objects.select_related("replicator").get(pk=verification.pk)
+        state = _next(VERIFICATION_TRANSITIONS, VerificationState(now.state), event)
+        values: dict[str, Any] = {"state": state, **changes}
+        if state not in VERIFICATION_ACTIVE:
+            values = {"ended_at": timezone.now(), "lease": "", **values}
+        if code:
+            values |= {"error_code": code, "error_facts": facts or {}}
+        if Verification.objects.filter(pk=now.pk, state=now.state).update(**values):
+            event_add(event, replicator=now.replicator, actor=actor, code=code, facts=facts)
+            verification.refresh_from_db()
+            return verification
+    raise IllegalTransition(now.state, event)
+
+
+@transaction.atomic
+def repair_transition(
+    *,
+    repair: Repair,
+    event: str,
+    run: Run | None = None,
+    code: str = "",
+    facts: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Repair:
+    """End a repair by `event`; `facts` as in `verification_transition`. Raises
+    IllegalTransition."""
+    now = Repair.objects.select_related("replicator", "table").get(pk=repair.pk)
+    values = {"state": _next(REPAIR_TRANSITIONS, RepairState(now.state), event), **changes}
+    values = {"ended_at": timezone.now(), **values}
+    if code:
+        values |= {"error_code": code, "error_facts": facts or {}}
+    if not Repair.objects.filter(pk=now.pk, state=now.state).update(**values):
+        raise IllegalTransition(now.state, event)
+    event_add(
+        event,
+        replicator=now.replicator,
+        run=run,
+        table=TableId(now.table.schema_name, now.table.name),
+        code=code,
+        facts=facts,
+    )
+    repair.refresh_from_db()
+    return repair
 
 
 def _error(

@@ -69,12 +69,14 @@ class Delivery(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TargetCapabilities:
     """Abilities of a target. `modes`: how tables can be copied into it. `can_rewind` and
-    `has_watermarks` say, without opening the target, that it is `Rewindable` and `Watermarked`; the
-    contract suites check this. `is_replaced_at_once`: a fresh copy replaces the old rows in one
+    `has_watermarks` say, without opening the target, that it is `Rewindable` and `Watermarked`;
+    `can_read_rows` says that it is `ReadsRows`. The contract suites check this.
+    `is_replaced_at_once`: a fresh copy replaces the old rows in one
     step."""
 
     delivery: Delivery
     can_rewind: bool = False
     has_watermarks: bool = False
+    can_read_rows: bool = False
     is_replaced_at_once: bool = False
     modes: tuple[Mode, ...] = (Mode.MIRROR,)

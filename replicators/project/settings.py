@@ -226,6 +226,8 @@ SPECTACULAR_SETTINGS = {
 # --- replicators -------------------------------------------------------------------------------------------------  # noqa: E501
 RUNNER = runner_settings(BASE_DIR)
 MAX_RUNS = env_int("REPLICATOR_MAX_RUNS", 4, minimum=1)
+MAX_VERIFICATIONS = env_int("REPLICATOR_MAX_VERIFICATIONS", 1, minimum=1)
+VERIFICATION_SECONDS = env_seconds("REPLICATOR_VERIFICATION_SECONDS", 90 * 86400)
 STOP_GRACE_SECONDS = env_seconds("REPLICATOR_STOP_GRACE_SECONDS", 20.0)
 RUN_LOG_DIR = Path(env_text("REPLICATOR_RUN_LOG_DIR", str(VAR_DIR / "run-logs")))
 ACTIVITY_SECONDS = env_seconds("REPLICATOR_ACTIVITY_SECONDS", 365 * 86400)
@@ -262,6 +264,11 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "reconcile-runs": {
         "task": "runners.tasks.reconcile_runs",
+        "schedule": 10.0,
+        "options": {"expires": 10},
+    },
+    "reconcile-verifications": {
+        "task": "runners.tasks.reconcile_verifications",
         "schedule": 10.0,
         "options": {"expires": 10},
     },

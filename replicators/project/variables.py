@@ -64,6 +64,13 @@ VARIABLES = (
         "Runs at a time that the `runs` worker of one machine watches. Set it where there are "
         "several machines.",
     ),
+    Variable("REPLICATOR_MAX_VERIFICATIONS", "1", "Verifications at a time, on all machines "
+                                                  "together. Each has a process beside the run."),
+    Variable(
+        "REPLICATOR_VERIFICATION_SECONDS", "90d",
+        "How long ended verifications are kept, with the rows that they found. The last one of "
+        "each replicator stays.",
+    ),
     Variable("REPLICATOR_STOP_GRACE_SECONDS", "20", "Time a run has to stop by itself before it "
                                                     "is ended."),
     Variable(

@@ -1,5 +1,5 @@
-"""Writes a run's log to rows: in batches, by a thread, with a limit of lines and secrets masked. It
-never makes the engine wait."""
+"""Writes the log of a run or a verification to rows: in batches, by a thread, with a limit of lines
+and secrets masked. It never makes the engine wait."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
+from replicators.models import Replicator
 from runners.logs.scrubbing import Scrubber
 from runners.models import LogLine, Run
 
@@ -68,12 +69,13 @@ class _Scrubbed(logging.Formatter):
 
 
 class RowHandler(logging.Handler):
-    """Queues records for a thread that writes them. When the database is locked or the queue is
+    """Queues records for a thread that writes them; `owner` is the run, or the replicator where no
+    run writes. When the database is locked or the queue is
     full, lines go to stderr, which the supervisor keeps in a file."""
 
     def __init__(
         self,
-        run: Run,
+        owner: Run | Replicator,
         secrets: tuple[str, ...] = (),
         *,
         kept_lines: int = KEPT_LINES,
@@ -81,7 +83,8 @@ class RowHandler(logging.Handler):
     ) -> None:
         super().__init__(level)
         self.addFilter(is_ours)
-        self._run = run
+        self._run_id = owner.pk if isinstance(owner, Run) else None
+        self._replicator_id = owner.replicator_id if isinstance(owner, Run) else owner.pk
         self._scrub = Scrubber(secrets, characters=TEXT_CHARACTERS)
         self._scrub_whole = Scrubber(secrets, characters=WHOLE_CHARACTERS)
         self._covered: list[tuple[logging.Handler, _Scrubbed]] = []
@@ -105,8 +108,8 @@ class RowHandler(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             text = f"{text}\n{trace_text(record.exc_info[1])}"
         line = LogLine(
-            replicator_id=self._run.replicator_id,
-            run_id=self._run.pk,
+            replicator_id=self._replicator_id,
+            run_id=self._run_id,
             at=datetime.fromtimestamp(record.created, UTC),
             level=record.levelname[:8],
             table=str(getattr(record, "table", "") or "")[:511],
@@ -129,7 +132,7 @@ class RowHandler(logging.Handler):
                 sys.stderr.write(f"{line.at:%F %T} {line.level} {line.table} {line.text}\n")
 
     def _cap(self) -> None:
-        mine = LogLine.objects.filter(replicator_id=self._run.replicator_id)
+        mine = LogLine.objects.filter(replicator_id=self._replicator_id)
         oldest = mine.order_by("-pk").values_list("pk", flat=True)[
             self._kept_lines : self._kept_lines + 1
         ]

@@ -35,6 +35,7 @@ from runners.models import (
 from runners.services import progress_of
 from runners.supervision.backoff import FIRST_SECONDS, LAST_SECONDS, delay_seconds
 from runners.supervision.retention import drop_portion
+from runners.verifications import DifferingRow, Verification
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ def drop_replicator(pk: uuid.UUID | str, now: datetime | None = None) -> bool:
     replicator = Replicator.objects.exclude(deleting_since=None).filter(pk=pk).first()
     if replicator is None:
         return True
-    if Run.objects.active().filter(replicator=replicator).exists() or not _claim(replicator, now):
+    if _has_process(replicator) or not _claim(replicator, now):
         return False
     try:
         return _drop(replicator, now)
@@ -70,6 +71,13 @@ def drop_replicator(pk: uuid.UUID | str, now: datetime | None = None) -> bool:
         # No other task takes it before the claim ends, so shorten the wait.
         _wait(replicator, now + timedelta(seconds=FIRST_SECONDS))
         raise
+
+
+def _has_process(replicator: Replicator) -> bool:
+    """Whether a run or a verification may still read or write. A verification is asked to stop by
+    those who watch it."""
+    compared = Verification.objects.active().filter(replicator=replicator).exclude(lease="")
+    return Run.objects.active().filter(replicator=replicator).exists() or compared.exists()
 
 
 def _drop(replicator: Replicator, now: datetime) -> bool:
@@ -174,7 +182,10 @@ def _forget(replicator: Replicator, statements: list[str]) -> None:
 def _forget_rows(replicator: Replicator) -> None:
     """Delete its rows in portions. There may be millions, and one transaction would block other
     writers for minutes. Safe to repeat after an interruption."""
-    rows: list[QuerySet[Any]] = [TableMetric.objects.filter(table__replicator=replicator)]
+    rows: list[QuerySet[Any]] = [
+        TableMetric.objects.filter(table__replicator=replicator),
+        DifferingRow.objects.filter(table__verification__replicator=replicator),
+    ]
     for model in (ReplicatorMetric, ChangeFile, Segment, LogLine):
         rows.append(model.objects.filter(replicator=replicator))
     for found in rows:

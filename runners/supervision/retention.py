@@ -1,5 +1,5 @@
-"""Deletes expired rows of the program's own database: activity, ended runs, sessions, idempotency
-keys. It works in portions, so that nobody waits for it."""
+"""Deletes expired rows of the program's own database: activity, ended runs and verifications,
+sessions, idempotency keys. It works in portions, so that nobody waits for it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from replicators.api import idempotency
 from runners.models import Event, Run
-from runners.states import RUN_ACTIVE
+from runners.states import RUN_ACTIVE, VerificationState
+from runners.verifications import DifferingRow, Verification
 
 PORTION = 5_000
 
@@ -34,6 +35,22 @@ def prune_activity(now: datetime | None = None) -> int:
         + drop_portion(Session.objects.filter(expire_date__lt=now))
         + drop_portion(idempotency.expired(now))
     )
+
+
+def prune_verifications(now: datetime | None = None) -> int:
+    """Drop a portion of the expired verifications with their rows; returns the number of rows. The
+    last one of each replicator stays, and the last one that compared to the end."""
+    now = now or timezone.now()
+    limit = now - timedelta(seconds=settings.VERIFICATION_SECONDS)
+    later = Verification.objects.filter(
+        replicator=OuterRef("replicator"), created_at__gt=OuterRef("created_at")
+    )
+    done = later.filter(state=VerificationState.DONE)
+    expired = Verification.objects.filter(ended_at__lt=limit)
+    expired = expired.filter(Exists(later)).filter(~Q(state=VerificationState.DONE) | Exists(done))
+    return drop_portion(
+        DifferingRow.objects.filter(table__verification__in=expired)
+    ) or drop_portion(expired)
 
 
 def drop_portion(found: QuerySet[Any], size: int = PORTION) -> int:

@@ -43,6 +43,10 @@ ICONS = {
     "failed": "circle-x",
     "lost": "circle-x",
     "deleting": "trash",
+    "done": "circle-check",
+    "cancelled": "ban",
+    "asked": "hourglass",
+    "refused": "alert-triangle",
 }
 
 EVENTS = {
@@ -87,6 +91,17 @@ EVENTS = {
     "table_ignored": ("ban", "New table ignored"),
     "run_created": ("clock", "Run scheduled"),
     "replicator_given_up": ("alert-circle", "Stopped trying"),
+    "verification_asked": ("search", "Verification requested"),
+    "verification_started": ("search", "Verification started"),
+    "verification_done": ("circle-check", "Verification done"),
+    "verification_failed": ("alert-circle", "Verification failed"),
+    "verification_cancel_asked": ("player-stop", "Verification cancel requested"),
+    "verification_cancelled": ("ban", "Verification cancelled"),
+    "verification_skipped": ("hourglass", "Scheduled verification left out"),
+    "verify_schedule_changed": ("clock", "Verification schedule changed"),
+    "repair_asked": ("reload", "Repair requested"),
+    "repair_done": ("circle-check", "Repair done"),
+    "repair_refused": ("alert-triangle", "Repair refused"),
     "target_left": ("alert-triangle", "Target not cleaned"),
 }
 _ORIGINS = {

@@ -96,3 +96,21 @@ def keeps_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = registry.targets()["memory"]
     able = replace(memory, capabilities=replace(memory.capabilities, can_rewind=True))
     monkeypatch.setitem(registry.targets(), "memory", able)
+
+
+def _rows_readable(monkeypatch: pytest.MonkeyPatch, *, can: bool) -> None:
+    memory = registry.targets()["memory"]
+    able = replace(memory, capabilities=replace(memory.capabilities, can_read_rows=can))
+    monkeypatch.setitem(registry.targets(), "memory", able)
+
+
+@pytest.fixture
+def readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory target's rows can be read back."""
+    _rows_readable(monkeypatch, can=True)
+
+
+@pytest.fixture
+def unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory target's rows can't be read back."""
+    _rows_readable(monkeypatch, can=False)

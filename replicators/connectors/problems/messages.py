@@ -686,6 +686,26 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.AUTO,
         waits=True,
     ),
+    "verify:lost": Message(
+        "Verification lost",
+        "The process of the verification ended without a word: it was killed, or its machine is "
+        "gone.",
+        "Start the verification again. If it repeats, look at the memory of the worker's machine, "
+        "and at the process's output in the folder of the run logs.",
+        "Nothing was changed at source or target.",
+    ),
+    "verify:stuck": Message(
+        "Verification stuck",
+        "The verification compared nothing for longer than a step may take, so it was ended.",
+        "Look at the replicator's log and at the load of source and target, then start the "
+        "verification again.",
+        "Nothing was changed at source or target.",
+    ),
+    "verify:replaced": Message(
+        "Verification replaced",
+        "Another process has this verification, or it has ended already.",
+        "Nothing to do.",
+    ),
     "run:limit": Message(
         "All runs are taken",
         "{count} of {limit} replicators run: {names}. This one starts when one of them stops.",

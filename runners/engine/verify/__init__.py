@@ -1,0 +1,1 @@
+"""Compares source and target of a replicator, beside its run."""
