@@ -78,6 +78,15 @@
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (acting > 0 && event.detail.requestConfig.elt.hasAttribute("data-poll")) event.detail.shouldSwap = false;
   });
+  // An answer for a panel that an action's answer has replaced meanwhile is older than what the page shows. Such a panel is out of the
+  // document, so its events do not reach the document.
+  function dropLate(event) {
+    const panel = event.currentTarget;
+    if (event.target === panel && !panel.isConnected) event.preventDefault();
+  }
+  document.addEventListener("htmx:beforeSend", (event) => {
+    if (isPoll(event)) event.detail.elt.addEventListener("htmx:beforeOnLoad", dropLate);
+  });
   document.addEventListener("htmx:beforeRequest", (event) => {
     const panel = event.detail.elt;
     if (!panel.hasAttribute("data-poll")) return;

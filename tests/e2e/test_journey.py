@@ -144,6 +144,18 @@ def _action(page: Page, web: Web) -> None:
     held[0].continue_()
     expect(page.get_by_test_id("toast").last).to_contain_text("is tried again now")
     page.unroute("**/retry/")
+    # A refresh that was asked before an action and is answered after it does nothing any more.
+    late: list[Any] = []
+    refresh = re.compile(r"/tables/\?.*version=")
+    page.route(refresh, lambda route: route.continue_() if late else late.append(route))
+    with page.expect_request(refresh):
+        web.execute("UPDATE runners_table SET inserts = inserts + 1")
+    panel = page.locator("#replicator-body").element_handle()
+    page.get_by_role("button", name="Retry now").click()
+    page.wait_for_function("panel => !panel.isConnected", arg=panel)
+    with page.expect_response(lambda r: r.request == late[0].request):
+        late[0].continue_()
+    page.unroute(refresh)
     web.execute("UPDATE runners_table SET state='replicating', error_code=''")
     badge = page.locator('[data-table="public.orders"] [data-state]')
     expect(badge).to_have_attribute("data-state", "waiting")  # its replicator has no run
