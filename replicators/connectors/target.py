@@ -22,6 +22,8 @@ from replicators.connectors.model.watermarks import Watermark
 from replicators.connectors.params import P
 from replicators.connectors.problems.message import Message
 from replicators.connectors.problems.problem import Problem
+from replicators.connectors.reading import CurrentRows as CurrentRows
+from replicators.connectors.reading import ReadsRows as ReadsRows
 from replicators.connectors.setup import SetupStep, no_setup
 from replicators.connectors.tasks import Tasks
 

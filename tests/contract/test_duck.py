@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from replicators.connectors.contract.merging import MergeContract
+from replicators.connectors.contract.reading import ReadingContract
 from replicators.connectors.contract.target import TargetContract
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import MergeTarget, TargetPlugin
@@ -51,7 +52,7 @@ class DuckContract(TargetContract):
         return rows
 
 
-class TestDuck(DuckContract, MergeContract):
+class TestDuck(DuckContract, MergeContract, ReadingContract):
     """Publishes in one transaction with the progress row."""
 
     @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 
 from replicators.connectors import registry
 from replicators.connectors.contract.merging import MergeContract
+from replicators.connectors.contract.reading import ReadingContract
 from replicators.connectors.contract.target import TargetContract, TargetFixtures
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import MergeTarget, TargetPlugin
@@ -83,3 +84,8 @@ class TestLakehouse(LakehouseFixtures, TargetContract):
 @pytest.mark.parametrize("form", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
 class TestLakehouseMerging(LakehouseFixtures, MergeContract):
     """Modes, columns and fences."""
+
+
+@pytest.mark.parametrize("form", ["iceberg", "delta"])
+class TestLakehouseReading(LakehouseFixtures, ReadingContract):
+    """Rows that are read back."""

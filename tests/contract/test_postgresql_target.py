@@ -13,6 +13,7 @@ import pytest
 
 from replicators.connectors import registry
 from replicators.connectors.contract.merging import MergeContract
+from replicators.connectors.contract.reading import ReadingContract
 from replicators.connectors.contract.target import TargetContract, TargetFixtures
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.params import parse
@@ -93,6 +94,10 @@ class TestPostgresqlMerging(PostgresqlFixtures, MergeContract):
             database.execute(f"GRANT ALL ON {table} TO plain_writer")
 
         return replaced
+
+
+class TestPostgresqlReading(PostgresqlFixtures, ReadingContract):
+    """Rows that are read back."""
 
 
 @pytest.mark.oldest_postgresql(is_long=True)

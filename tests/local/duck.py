@@ -43,6 +43,7 @@ from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import CODES, Check, Step
 from replicators.connectors.sql.target import SqlMergeTarget, SqlPlaces
 from replicators.connectors.target import Fit, FitKind, TargetPlugin
+from tests.local.held import HeldRows
 
 NAME = "duck"
 PATIENCE = 60.0
@@ -234,6 +235,16 @@ class DuckClient:
             db.execute(marked)
             self._do(db, record(own))
 
+    @contextmanager
+    def current_rows(
+        self, names: Names, schema: TableSchema, mode: Mode
+    ) -> Iterator[HeldRows]:
+        if self.table(names) is None:
+            raise ReplicationError("target:table-missing", table=schema.id)
+        with self.opened() as db:
+            rows = db.sql(f"SELECT * FROM {self._sql(trees.table(names))}").to_arrow_table()
+        yield HeldRows(rows, schema, mode)
+
     def drop(self, names: Names) -> None:
         with self._transaction() as db:
             db.execute(self._sql(tables.drop(trees.table(names))))
@@ -321,6 +332,7 @@ PLUGIN = TargetPlugin(
     params=DuckParams,
     capabilities=TargetCapabilities(
         delivery=Delivery.EXACTLY_ONCE,
+        can_read_rows=True,
         is_replaced_at_once=True,
         modes=(*CHOICES, Mode.MULTISET),
     ),

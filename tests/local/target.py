@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -35,6 +36,7 @@ from replicators.connectors.target import (
     Token,
 )
 from tests.local.applying import applied, filled, missing, numbered
+from tests.local.held import HeldRows
 from tests.local.tables import LocalTable, State
 
 NAME = "local"
@@ -145,6 +147,13 @@ class LocalWriter:
         live.commit(rows, sequence=batch.sequence)
         self._written[place] = Written(batch.sequence)
         return MergeResult(True, token.table_uuid)
+
+    @contextmanager
+    def open_rows(self, table: TargetTable, schema: TableSchema) -> Iterator[HeldRows]:
+        live = self._table(table)
+        if live.state() is None:
+            raise ReplicationError("target:table-missing", table=table.source)
+        yield HeldRows(live.rows(), schema, table.mode)
 
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
         return missing(self._table(table).rows(), batch)
@@ -290,6 +299,7 @@ PLUGIN = TargetPlugin(
     params=LocalParams,
     capabilities=TargetCapabilities(
         delivery=Delivery.EXACTLY_ONCE,
+        can_read_rows=True,
         can_rewind=True,
         has_watermarks=True,
         is_replaced_at_once=True,

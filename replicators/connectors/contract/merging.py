@@ -71,20 +71,8 @@ def digest(*values: Any) -> bytes:
     return hashlib.md5(repr(values).encode(), usedforsecurity=False).digest()
 
 
-class MergeContract(TargetFixtures):
-    """Supply, besides the fixtures of `TargetFixtures`, `another` (makes a writer as another
-    process has it) and `replaced_by_hand` (drops a live table and makes another one with its name
-    and columns, without rows and not by the writer)."""
-
-    @pytest.fixture
-    def another(self) -> Callable[[], MergeTarget]:
-        """Makes a second writer."""
-        raise NotImplementedError
-
-    @pytest.fixture
-    def replaced_by_hand(self) -> Callable[[TableSchema], None]:
-        """Replaces a live table."""
-        raise NotImplementedError
+class MergeFixtures(TargetFixtures):
+    """Copies and batches in every mode."""
 
     @pytest.fixture
     def wide(self) -> TableSchema:
@@ -142,6 +130,22 @@ class MergeContract(TargetFixtures):
             )
 
         return made
+
+
+class MergeContract(MergeFixtures):
+    """Supply, besides the fixtures of `TargetFixtures`, `another` (makes a writer as another
+    process has it) and `replaced_by_hand` (drops a live table and makes another one with its name
+    and columns, without rows and not by the writer)."""
+
+    @pytest.fixture
+    def another(self) -> Callable[[], MergeTarget]:
+        """Makes a second writer."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def replaced_by_hand(self) -> Callable[[TableSchema], None]:
+        """Replaces a live table."""
+        raise NotImplementedError
 
     # Unsent values and keys that change
 

@@ -21,6 +21,7 @@ from replicators.connectors.target import (
     FoldedBatch,
     KeyRange,
     MergeTarget,
+    ReadsRows,
     Rewindable,
     TargetPlugin,
     TargetTable,
@@ -131,6 +132,7 @@ class TargetContract(TargetFixtures):
         assert can.delivery is Delivery.EXACTLY_ONCE
         assert can.can_rewind is isinstance(writer, Rewindable)
         assert can.has_watermarks is isinstance(writer, Watermarked)
+        assert can.can_read_rows is isinstance(writer, ReadsRows)
 
     def test_staged_rows_are_seen_when_published_and_publishing_again_does_nothing(
         self, writer: MergeTarget, schema: TableSchema, read: Any

@@ -12,15 +12,17 @@ for the work of this name instead of doing it again. Another process never uses 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import Step
-from replicators.connectors.target import DirectCopy
+from replicators.connectors.target import CurrentRows, DirectCopy
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -137,6 +139,13 @@ class SqlClient(Protocol):
         where the database can keep them. Indexes for `schema.key` are there when readers see the
         table. The staged table is gone afterwards, or left for `drop`.
         `publishes_at_once` says whether all of this is one transaction."""
+        ...
+
+    def current_rows(
+        self, names: Names, schema: TableSchema, mode: Mode
+    ) -> AbstractContextManager[CurrentRows]:
+        """The table's current rows, as `ReadsRows.open_rows` promises them. `schema`: without the
+        mode's columns. `target:table-missing`."""
         ...
 
     def drop(self, names: Names) -> None:

@@ -56,6 +56,7 @@ from replicators.connectors.sql.state import (
 )
 from replicators.connectors.sql.steps import Statement, Step
 from replicators.connectors.target import (
+    CurrentRows,
     FoldedBatch,
     MergeResult,
     SnapshotPlace,
@@ -463,6 +464,13 @@ class SqlMergeTarget:
             arrow = batch.schema.arrow_schema()
             wanted = pa.schema([arrow.field(n) for n in batch.schema.key])
             return rows.rename_columns(wanted.names).cast(wanted)
+
+    @contextmanager
+    def open_rows(self, table: TargetTable, schema: TableSchema) -> Iterator[CurrentRows]:
+        """See `ReadsRows.open_rows`."""
+        names = self.names(table.source)
+        with self._of(table), self._client.current_rows(names, schema, table.mode) as rows:
+            yield rows
 
     # Columns
 

@@ -11,7 +11,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from sqlglot import exp
 
 from replicators.connectors import files
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import tables, trees
@@ -31,7 +32,8 @@ from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.state import Progress, ProgressTable, found
 from replicators.connectors.sql.steps import Step
-from replicators.targets.bigquery import dialect, layout, naming, types
+from replicators.connectors.target import CurrentRows
+from replicators.targets.bigquery import dialect, layout, naming, reading, types
 from replicators.targets.bigquery.errors import translate
 from replicators.targets.bigquery.jobs import ANSWER_SECONDS, Jobs
 from replicators.targets.bigquery.params import BigQueryParams
@@ -57,7 +59,7 @@ class BigQueryClient:
     def __init__(self, client: bigquery.Client, params: BigQueryParams) -> None:
         self.client = client
         self.jobs = Jobs(client, params)
-        self._params = params
+        self.params = params
         self._datasets: set[str] = set()
         self._loaded: set[Names] = set()
         self._local = threading.local()
@@ -79,7 +81,7 @@ class BigQueryClient:
         except ReplicationError:
             raise
         except Exception as err:
-            raise translate(err, self._params.project) from err
+            raise translate(err, self.params.project) from err
 
     # What there is
 
@@ -99,12 +101,12 @@ class BigQueryClient:
                 )
             except NotFound:
                 made = bigquery.Dataset(".".join(namespace))
-                made.location = self._params.location
-                made.labels = {**self._params.label_values, **MADE}
+                made.location = self.params.location
+                made.labels = {**self.params.label_values, **MADE}
                 found = self.client.create_dataset(
                     made, exists_ok=True, retry=self.jobs.retry, timeout=ANSWER_SECONDS
                 )
-        refuse_elsewhere(self._params, name, found.location)
+        refuse_elsewhere(self.params, name, found.location)
         with self._lock:
             self._datasets.add(name)
 
@@ -164,7 +166,7 @@ class BigQueryClient:
 
     def _options(self, expires_hours: int = 0) -> str:
         return dialect.options(
-            self._params.label_values, self._params.encryption_key, expires_hours=expires_hours
+            self.params.label_values, self.params.encryption_key, expires_hours=expires_hours
         )
 
     def load(self, names: Names, staged: StagedFiles, *, job: str, appends: bool = False) -> None:
@@ -172,7 +174,7 @@ class BigQueryClient:
         if not appends:
             self._stage(names, staged, job)
         self._local.staged = names
-        config = _load_config(staged, self._params, appends=appends)
+        config = _load_config(staged, self.params, appends=appends)
         staged = source_names(staged)
         target = ".".join(names)
         if _is_in_bucket(staged):
@@ -254,7 +256,7 @@ class BigQueryClient:
         names = dialect.columns(rows.columns)
         chosen = f"SELECT {names} FROM {dialect.quoted(staged)};"  # noqa: S608 - quoted names
         head = f"CREATE OR REPLACE TABLE {dialect.quoted(live)}"
-        clauses = f"{layout.clause(schema, self._params)}{self._options()}"
+        clauses = f"{layout.clause(schema, self.params)}{self._options()}"
         made = f"{head}{clauses} AS {chosen}"
         try:
             self.jobs.query(made, job)
@@ -266,6 +268,12 @@ class BigQueryClient:
         if found is None:
             raise ReplicationError("target:table-missing", table=schema.id)
         self.run(record(found.identity), job=f"{job}_record")
+
+    def current_rows(
+        self, names: Names, schema: TableSchema, mode: Mode
+    ) -> AbstractContextManager[CurrentRows]:
+        """The rows at this moment, by queries of the table's history."""
+        return reading.opened(self, names, schema, mode)
 
     def drop(self, names: Names) -> None:
         """Remove a staging table. One that this process loads batches into is kept for the next."""

@@ -15,6 +15,7 @@ from replicators.connectors.sql.client import Names
 from replicators.connectors.sql.evolve import Types
 from replicators.connectors.sql.target import SqlMergeTarget, SqlPlaces
 from replicators.connectors.target import (
+    CurrentRows,
     FoldedBatch,
     MergeResult,
     SnapshotPlace,
@@ -123,6 +124,12 @@ class BigQueryWriter:
         with self._work(table, batch.sequence):
             found = self._inner.missing_rows(table, self._renamed(batch))
         return found.rename_columns(list(batch.schema.key))
+
+    @contextmanager
+    def open_rows(self, table: TargetTable, schema: TableSchema) -> Iterator[CurrentRows]:
+        """See `ReadsRows.open_rows`."""
+        with self._work(table), self._inner.open_rows(table, schema) as rows:
+            yield rows
 
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
         """See `MergeTarget.evolve`. `target:bigquery-columns`."""

@@ -52,6 +52,7 @@ PLUGIN = TargetPlugin(
     params=LakehouseParams,
     capabilities=TargetCapabilities(
         delivery=Delivery.EXACTLY_ONCE,
+        can_read_rows=True,
         can_rewind=True,
         has_watermarks=True,
         is_replaced_at_once=True,

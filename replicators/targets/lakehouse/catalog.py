@@ -12,6 +12,7 @@ from replicators.connectors import limits
 from replicators.connectors.addresses import Url
 from replicators.connectors.ownership import LiveTable
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.reading import IcebergScan
 from replicators.targets.lakehouse.state import OWNER, UUID, token_from
 from replicators.targets.lakehouse.versions import Snapshot, Snapshots
 
@@ -164,6 +165,17 @@ def properties(catalog: Any, names: tuple[str, ...]) -> Mapping[str, str] | None
     """A table's properties, from its metadata file; None if there is no such table."""
     metadata = _metadata(catalog, names)
     return None if metadata is None else metadata.properties
+
+
+def scan(catalog: Any, names: tuple[str, ...]) -> IcebergScan | None:
+    """What reads the table's current snapshot; None if there is no such table."""
+    from pyiceberg.exceptions import NoSuchTableError
+
+    try:
+        found = catalog.load_table(names)
+    except NoSuchTableError:
+        return None
+    return IcebergScan(found.metadata_location, found.metadata.current_snapshot_id)
 
 
 def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:

@@ -17,6 +17,7 @@ from replicators.targets.lakehouse import dialect, evolve, naming, storage, vacu
 from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.leftovers import CLAIM, FILES, folders_of
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.reading import DeltaScan
 from replicators.targets.lakehouse.sessions import LentSession, lent_conf
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID
 from replicators.targets.lakehouse.versions import (
@@ -112,6 +113,12 @@ class Delta:
 
         url = self.folder(names).replace("s3a://", "s3://")
         return DeltaTable(url, version=version, without_files=True)
+
+    def scan(self, session: LentSession, names: tuple[str, ...]) -> DeltaScan | None:
+        """What reads the table's present rows; None if there is no such table."""
+        opened = self._open(names)
+        url = self.folder(names).replace("s3a://", "s3://")
+        return DeltaScan(url, opened.version()) if opened else None
 
     def live(self, session: LentSession, names: tuple[str, ...]) -> LiveTable | None:
         """The table's own state; None if there is no such table."""

@@ -20,6 +20,7 @@ from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import catalog, dialect, evolve, leftovers, naming
 from replicators.targets.lakehouse.expiry import Expiry, by_queries, current_at
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.reading import IcebergScan
 from replicators.targets.lakehouse.sessions import LentSession
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, token_from, token_values
 from replicators.targets.lakehouse.versions import Snapshots, apart_seconds, retag
@@ -118,6 +119,10 @@ class Iceberg:
         """pyiceberg's catalog if the warehouse is on this machine's disk. None otherwise, and
         before the catalog's first table."""
         return self._reader.opened()
+
+    def scan(self, session: LentSession, names: tuple[str, ...]) -> IcebergScan | None:
+        """What reads the table's present rows; None if there is no such table."""
+        return catalog.scan(self.open_reader() or catalog.open_catalog(self.params), names)
 
     def properties(self, session: LentSession, names: tuple[str, ...]) -> Mapping[str, str] | None:
         """The table's properties; None if there is no such table. Read as in `live`."""

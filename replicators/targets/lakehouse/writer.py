@@ -21,6 +21,7 @@ from replicators.connectors.ownership import Written, own_token
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame, Session
 from replicators.connectors.target import (
+    CurrentRows,
     FoldedBatch,
     KeptVersion,
     MergeResult,
@@ -42,6 +43,7 @@ from replicators.targets.lakehouse import (
 from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.reading import LakehouseRows
 from replicators.targets.lakehouse.sessions import LentSession, Sessions
 
 if TYPE_CHECKING:
@@ -108,6 +110,16 @@ class LakehouseWriter:
             if live is None or live.token is None:
                 return None
             return TableVersion(live.token, live.version)
+
+    @contextmanager
+    def open_rows(self, table: TargetTable, schema: TableSchema) -> Iterator[CurrentRows]:
+        """See `ReadsRows.open_rows`. The version stays readable as long as the target's history
+        reaches."""
+        with self._session(table) as session:
+            scan = self.format.scan(session, self.names(table.source))
+        if scan is None:
+            raise ReplicationError("target:table-missing", table=table.source)
+        yield LakehouseRows(schema, table.mode, scan)
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
         """Make an empty staging place for this generation. Raises `target:table-taken` if the live

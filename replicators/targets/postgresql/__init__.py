@@ -34,6 +34,7 @@ PLUGIN = TargetPlugin(
     params=PostgresqlTargetParams,
     capabilities=TargetCapabilities(
         delivery=Delivery.EXACTLY_ONCE,
+        can_read_rows=True,
         is_replaced_at_once=True,
         modes=tuple(Mode),
     ),

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property, partial
 
 import psycopg
 import pyarrow as pa
 from sqlglot import exp
 
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import arrow_type
 from replicators.connectors.postgres import sql
@@ -21,8 +22,8 @@ from replicators.connectors.sql.client import LiveColumns, Names
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import Check, Step
-from replicators.connectors.target import DirectCopy
-from replicators.targets.postgresql import copying, publishing
+from replicators.connectors.target import CurrentRows, DirectCopy
+from replicators.targets.postgresql import copying, publishing, reading
 from replicators.targets.postgresql.connections import Connection, Connections
 from replicators.targets.postgresql.encoding import Field
 from replicators.targets.postgresql.enums import Enums, add_further, labels_of
@@ -201,6 +202,12 @@ class PostgresqlClient:
             row = connection.execute(TABLE, list(live)).fetchone()
             assert row is not None, "it was renamed in this transaction"
             self._run(connection, record(row[0]))
+
+    def current_rows(
+        self, names: Names, schema: TableSchema, mode: Mode
+    ) -> AbstractContextManager[CurrentRows]:
+        """The rows in a snapshot that tasks share."""
+        return reading.opened(self.params, names, schema, mode)
 
     def drop(self, names: Names) -> None:
         """Remove a staging table."""
