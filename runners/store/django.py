@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.positions import Position
-from replicators.connectors.model.schema import TableId
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import MergeCost
 from replicators.models import Replicator
@@ -29,6 +30,7 @@ from runners.engine.store.protocol import (
     needs_log,
 )
 from runners.engine.store.quarantine import QuarantinedRow as QuarantinedChange
+from runners.engine.store.repairs import RepairCounts, RepairRow
 from runners.engine.store.watermarks import Watermark
 from runners.events.write import event_add
 from runners.metrics.record import record_metrics
@@ -43,6 +45,7 @@ from runners.models import (
     Table,
 )
 from runners.services import progress_of, tables_sync
+from runners.store import repairs
 from runners.store.mapping import (
     chunk_model,
     copy_model,
@@ -228,6 +231,20 @@ class DjangoStore:
     def event(self, kind: str, table: TableId, **facts: str) -> None:
         with self._write():
             event_add(kind, replicator=self._replicator, run=self._run, table=table, facts=facts)
+
+    def repairs(self) -> list[RepairRow]:
+        return repairs.asked(self._replicator)
+
+    def repair_keys(self, repair: RepairRow, schema: TableSchema) -> pa.Table:
+        return repairs.keys(repair, schema)
+
+    def record_repaired(self, repair: RepairRow, counts: RepairCounts) -> None:
+        with self._write():
+            repairs.done(repair, counts, self._run)
+
+    def record_repair_refused(self, repair: RepairRow, error: ReplicationError) -> None:
+        with self._write():
+            repairs.refused(repair, error, self._run)
 
     def waits(self, text: str, *, is_new: bool) -> None:
         self._waits = {"waits": text, "waits_at": timezone.now().timestamp()}

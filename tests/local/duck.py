@@ -236,9 +236,7 @@ class DuckClient:
             self._do(db, record(own))
 
     @contextmanager
-    def current_rows(
-        self, names: Names, schema: TableSchema, mode: Mode
-    ) -> Iterator[HeldRows]:
+    def current_rows(self, names: Names, schema: TableSchema, mode: Mode) -> Iterator[HeldRows]:
         if self.table(names) is None:
             raise ReplicationError("target:table-missing", table=schema.id)
         with self.opened() as db:

@@ -30,7 +30,9 @@ def neutral(schema: TableSchema, columns: Sequence[str]) -> pa.Schema:
 def fitted(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
     """The rows with exactly the wanted columns and types, none of which loses anything. A time of
     day may be text (HH:MM:SS.ffffff)."""
-    return pa.Table.from_arrays([_fitted(rows.column(f.name), f.type) for f in wanted], schema=wanted)
+    return pa.Table.from_arrays(
+        [_fitted(rows.column(f.name), f.type) for f in wanted], schema=wanted
+    )
 
 
 def _fitted(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -1,5 +1,5 @@
-"""The promises of `ReadsRows` as a suite: what was written comes back as the source's chunks had it.
-A plugin's test class inherits it and supplies the fixtures of `TargetFixtures`."""
+"""The promises of `ReadsRows` as a suite: what was written comes back as the source's chunks had
+it. A plugin's test class inherits it and supplies the fixtures of `TargetFixtures`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,11 @@ VALUES: tuple[tuple[LogicalType, tuple[Any, Any, Any]], ...] = (
     (Timestamp(), (dt.datetime(2026, 2, 28, 1, 2, 3, 4), _FIRST, _LAST)),
     (
         Timestamp(zone=True),
-        tuple(d.replace(tzinfo=dt.UTC) for d in (dt.datetime(1969, 12, 31, 23), _FIRST, _LAST)),
+        (
+            dt.datetime(1969, 12, 31, 23, tzinfo=dt.UTC),
+            _FIRST.replace(tzinfo=dt.UTC),
+            _LAST.replace(tzinfo=dt.UTC),
+        ),
     ),
     (Json(), ('{"b": 1, "a": [1.50, null]}', "null", '"x"')),
     (Uuid(), (_UUID, _UUID[::-1][:8] + _UUID[8:], _UUID)),

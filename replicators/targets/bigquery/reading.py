@@ -1,5 +1,5 @@
-"""Reads the current rows of a table back: queries of the table as it was at one moment, whose answers
-come as Arrow.
+"""Reads the current rows of a table back: queries of the table as it was at one moment, whose
+answers come as Arrow.
 
 The emulator knows no earlier moments: there, each query reads the present rows.
 """

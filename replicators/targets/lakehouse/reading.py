@@ -70,9 +70,7 @@ class LakehouseRows:
         first = self.schema.key[0]
         read = list(dict.fromkeys([*names, first]))
         kind = self.schema.arrow_schema().field(first).type
-        low, high = (
-            None if v is None else reading.scalar(v, kind).as_py() for v in (lower, upper)
-        )
+        low, high = (None if v is None else reading.scalar(v, kind).as_py() for v in (lower, upper))
         whole = reading.neutral(self.schema, read)
         for found in self._read(read, self._limits(first, lower=low, upper=high)):
             rows = reading.within(reading.fitted(found, whole), first, lower, upper)

@@ -1,5 +1,5 @@
-"""Reads the current rows of a table back, as COPY gives them in CSV, in one consistent snapshot that
-several connections share.
+"""Reads the current rows of a table back, as COPY gives them in CSV, in one consistent snapshot
+that several connections share.
 
 Each column is selected in a form whose text Arrow reads exactly: moments as microseconds, bytes as
 hexadecimal digits, the elements of an array each with a mark before them.
@@ -63,8 +63,8 @@ _CURRENT = {Mode.SOFT_DELETE: '"_is_deleted" IS NOT TRUE', Mode.HISTORY: '"_is_c
 
 @dataclass(frozen=True, slots=True)
 class PostgresqlRows:
-    """See `CurrentRows`. `snapshot`: the exported snapshot's name. `identity`: the table that it was
-    exported for."""
+    """See `CurrentRows`. `snapshot`: the exported snapshot's name. `identity`: the table that it
+    was exported for."""
 
     params: PostgresqlTargetParams
     names: Names
@@ -115,7 +115,9 @@ class PostgresqlRows:
         try:
             with connect(self.params) as connection:
                 connection.execute(_BEGIN)
-                connection.execute(f"SET TRANSACTION SNAPSHOT {sql.literal(self.snapshot)}".encode())
+                connection.execute(
+                    f"SET TRANSACTION SNAPSHOT {sql.literal(self.snapshot)}".encode()
+                )
                 connection.execute(f"LOCK TABLE {_path(self.names)} IN ACCESS SHARE MODE".encode())
                 if identity_of(connection, self.names) != self.identity:
                     raise ReplicationError("target:table-replaced", table=self.schema.id)
@@ -212,9 +214,7 @@ def _shown(kind: LogicalType, value: str) -> str:
             return f"{seconds}::bigint * 1000000 + extract(microseconds FROM {value})::bigint"
         case Array(of=of):
             item = f"{_ITEM!r} || {_item(of)}"
-            items = (
-                f"SELECT {item} FROM unnest({value}) WITH ORDINALITY AS i(e, n) ORDER BY n"
-            )
+            items = f"SELECT {item} FROM unnest({value}) WITH ORDINALITY AS i(e, n) ORDER BY n"
             return (
                 f"CASE WHEN {value} IS NOT NULL"
                 f" THEN array_to_string(ARRAY({items}), ',', {_NO_ITEM!r}) END"

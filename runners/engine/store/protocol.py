@@ -22,6 +22,7 @@ from runners.engine.store.events import Events, MemoryEvents
 from runners.engine.store.log_rows import ChangeFileRow as ChangeFileRow
 from runners.engine.store.log_rows import SegmentRow as SegmentRow
 from runners.engine.store.quarantine import MemoryQuarantine, Quarantine
+from runners.engine.store.repairs import MemoryRepairs, Repairs
 from runners.engine.store.table_states import EVENTS_STATE as EVENTS_STATE
 from runners.engine.store.table_states import TableState as TableState
 from runners.engine.store.table_states import is_heard, is_lasting
@@ -148,7 +149,7 @@ class TableMetrics:
     backlog_bytes: int = 0
 
 
-class Store(Copies, Events, Quarantine, Watermarks, Protocol):
+class Store(Copies, Events, Quarantine, Repairs, Watermarks, Protocol):
     """The engine's memory. All writes carry the lease."""
 
     def memory(self) -> Memory: ...
@@ -316,7 +317,7 @@ def chosen(store: Store) -> tuple[TableSelection, ...]:
     return tuple(r.selection for r in store.tables() if r.is_chosen)
 
 
-class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks):
+class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryRepairs, MemoryWatermarks):
     """The in-memory twin for tests of the engine: the same promises, kept in a dict. `lost` makes
     every write fail with lease-lost."""
 

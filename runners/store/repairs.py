@@ -1,0 +1,76 @@
+"""Repairs that people asked for, as the run reads and ends them. The caller proves the lease."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.models import Replicator
+from runners.engine.store.repairs import RepairCounts, RepairRow
+from runners.models import Run
+from runners.states import RepairState
+from runners.transitions import repair_transition
+from runners.verifications import Repair
+
+
+def asked(replicator: Replicator) -> list[RepairRow]:
+    """Those that wait, the oldest first."""
+    mine = Repair.objects.filter(replicator=replicator, state=RepairState.ASKED)
+    found = mine.order_by("pk").values_list("pk", "table__schema_name", "table__name", "keys")
+    return [
+        RepairRow(number, TableId(schema, name), len(keys)) for number, schema, name, keys in found
+    ]
+
+
+def keys(repair: RepairRow, schema: TableSchema) -> pa.Table:
+    """The keys of a repair, in the neutral types of the key's columns."""
+    found = Repair.objects.values_list("keys", flat=True).get(pk=repair.number)
+    rows = [dict(key) for key in found]
+    if any(set(row) != set(schema.key) for row in rows):
+        raise ValueError("these are keys of another schema")
+    arrow = schema.arrow_schema()
+    fields = [arrow.field(name) for name in schema.key]
+    arrays = [_array([row[f.name] for row in rows], f.type) for f in fields]
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_binary(kind):
+        return pa.array([None if v is None else bytes.fromhex(v) for v in values], kind)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        return pa.array(values, kind)
+    return pa.array([None if v is None else str(v) for v in values], pa.string()).cast(kind)
+
+
+def done(repair: RepairRow, counts: RepairCounts, run: Run) -> None:
+    """It is done."""
+    row = _waiting(repair)
+    if row is None:
+        return
+    repair_transition(
+        repair=row,
+        event="repair_done",
+        run=run,
+        facts=asdict(counts),
+        rows_written=counts.written,
+        rows_deleted=counts.deleted,
+        rows_equal=counts.equal,
+    )
+
+
+def refused(repair: RepairRow, error: ReplicationError, run: Run) -> None:
+    """It can't be done."""
+    row = _waiting(repair)
+    if row is not None:
+        repair_transition(
+            repair=row, event="repair_refused", run=run, code=error.code, facts=error.facts
+        )
+
+
+def _waiting(repair: RepairRow) -> Repair | None:
+    """The repair, unless it has ended already."""
+    return Repair.objects.filter(pk=repair.number, state=RepairState.ASKED).first()
