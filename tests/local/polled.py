@@ -70,12 +70,15 @@ class PolledWorld:
 
     def start(self, spark: Any = None) -> Running:
         """A run, as it would start after the one before."""
+        return Running(self.job(), self.store, self.settings, spark)
+
+    def job(self) -> Job:
+        """What the runs copy."""
         source = registry.sources()["memory"]
-        job = Job(
+        return Job(
             "r1", "polled", "slot_r1", source, parse(source.params, {"host": self.host}),
             *self.target(),
         )  # fmt: skip
-        return Running(job, self.store, self.settings, spark)
 
     def copied(self, table: TableId) -> Counter[tuple[Any, ...]]:
         """The target's rows, each as often as it is there."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from replicators.connectors.compare.messages import COMPARE_MESSAGES
-from replicators.connectors.problems.message import Help, Message, Retry, of_table
+from replicators.connectors.problems.message import Help, Message, Retry, Scope, of_table
 
 MESSAGES: Mapping[str, Message] = {
     # The source
@@ -700,6 +700,70 @@ MESSAGES: Mapping[str, Message] = {
         "Look at the replicator's log and at the load of source and target, then start the "
         "verification again.",
         "Nothing was changed at source or target.",
+    ),
+    "verify:no-rows": Message(
+        "Rows can't be read back",
+        "The target {target} gives no rows back, so there is nothing to compare.",
+        "Nothing to do.",
+    ),
+    "verify:append": Message(
+        "Every change is a row",
+        "The mode {mode} keeps every change as a row of its own. So the target has more rows than "
+        "the source, and nothing can be compared.",
+        "Nothing to do.",
+        scope=Scope.TABLE,
+    ),
+    "verify:not-copied": Message(
+        "Not copied yet",
+        "The table waits for its copy, or is being copied.",
+        "Verify it again after its copy.",
+        scope=Scope.TABLE,
+    ),
+    "verify:failing": Message(
+        "Table is failing",
+        "The table is failing ({reason}), so its target is behind the source.",
+        "Mend the table's error first, then verify it again.",
+        scope=Scope.TABLE,
+    ),
+    "verify:outdated": Message(
+        "Another mode or row filter is asked for",
+        "The copy was made in another mode, or with another row filter, than the table has now.",
+        "Re-sync the table, then verify it again.",
+        scope=Scope.TABLE,
+    ),
+    "verify:excluded": Message(
+        "Updates are left out",
+        "Updates are not applied to this table's copy, so its rows differ from the source's by "
+        "your choice.",
+        "Nothing to do.",
+        scope=Scope.TABLE,
+    ),
+    "verify:key-changed": Message(
+        "Key in another form",
+        "The target holds the values of the key column {column} in another form, so rows can't be "
+        "matched.",
+        "Nothing to do.",
+        scope=Scope.TABLE,
+    ),
+    "verify:changed": Message(
+        "Table changed meanwhile",
+        "The table was copied again, or its columns, mode or row filter changed, while it was "
+        "compared.",
+        "Verify it again.",
+        scope=Scope.TABLE,
+    ),
+    "verify:behind": Message(
+        "Target does not follow",
+        "The target did not reach the source's position within {seconds} seconds.",
+        "Look at the table's lag, then verify it again.",
+        scope=Scope.TABLE,
+    ),
+    "verify:paused": Message(
+        "Replicator does not run",
+        "The replicator does not run, so the target lacks the source's latest changes. Rows that "
+        "differ may be right once these changes are delivered.",
+        "Start the replicator and verify it again, in order to know which rows are wrong.",
+        scope=Scope.TABLE,
     ),
     "verify:replaced": Message(
         "Verification replaced",

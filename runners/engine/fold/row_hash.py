@@ -157,7 +157,7 @@ def _join_items(valid, ends, values, list_ends, out, out_ends):  # type: ignore[
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
+class Values:
     """A column's values one after the other: a tag of the type, which values are not NULL, and
     where each ends."""
 
@@ -167,10 +167,10 @@ class _Values:
     values: np.ndarray[Any, Any]
 
 
-def _fixed(tag: bytes, array: pa.Array, numbers: np.ndarray[Any, Any]) -> _Values:
+def _fixed(tag: bytes, array: pa.Array, numbers: np.ndarray[Any, Any]) -> Values:
     raw = np.ascontiguousarray(numbers)
     ends = np.arange(1, len(array) + 1, dtype=np.int64) * raw.dtype.itemsize
-    return _Values(tag, _valid(array), ends, raw.view(np.uint8))
+    return Values(tag, _valid(array), ends, raw.view(np.uint8))
 
 
 def _valid(array: pa.Array) -> np.ndarray[Any, Any]:
@@ -178,40 +178,40 @@ def _valid(array: pa.Array) -> np.ndarray[Any, Any]:
     return found.astype(np.uint8)
 
 
-def _floats(array: pa.Array) -> _Values:
+def _floats(array: pa.Array) -> Values:
     numbers = pc.fill_null(array, 0).cast(pa.float64()).to_numpy().copy()
     numbers[np.isnan(numbers)] = np.nan
     return _fixed(b"f", array, numbers)
 
 
-def _decimals(array: pa.Array) -> _Values:
+def _decimals(array: pa.Array) -> Values:
     raw = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * 16 :][: len(array) * 16]
     return _fixed(b"n" + bytes([array.type.scale]), array, raw.view(np.dtype("V16")))
 
 
-def _texts(tag: bytes, array: pa.Array) -> _Values:
+def _texts(tag: bytes, array: pa.Array) -> Values:
     _, offsets, data = array.buffers()
     wide = np.int64 if pa.types.is_large_string(array.type) else np.int32
     ends = np.frombuffer(offsets, wide)[array.offset :][: len(array) + 1].astype(np.int64)
     raw = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    return _Values(tag, _valid(array), ends[1:] - ends[0], raw[ends[0] : ends[-1]])
+    return Values(tag, _valid(array), ends[1:] - ends[0], raw[ends[0] : ends[-1]])
 
 
-def _lists(array: pa.Array) -> _Values:
+def _lists(array: pa.Array) -> Values:
     flat = array.flatten()
-    items = _values(flat if len(flat) else pa.nulls(1, flat.type))
+    items = values_of(flat if len(flat) else pa.nulls(1, flat.type))
     sizes = pc.fill_null(pc.list_value_length(array), 0).to_numpy().astype(np.int64)
     out = np.zeros(len(items.values) + 5 * len(items.ends), np.uint8)
     ends = np.zeros(len(array), np.int64)
     _join_items(items.valid, items.ends, items.values, np.cumsum(sizes), out, ends)
     used = int(ends[-1]) if len(ends) else 0
-    return _Values(b"a" + items.tag, _valid(array), ends, out[:used])
+    return Values(b"a" + items.tag, _valid(array), ends, out[:used])
 
 
 _MICROSECONDS = {"time64[us]": b"t", "timestamp[us]": b"w", "timestamp[us, tz=UTC]": b"z"}
 
 
-def _values(array: pa.Array) -> _Values:
+def values_of(array: pa.Array) -> Values:
     """The column's values; ValueError for a type that no column has."""
     kind = array.type
     if pa.types.is_boolean(kind):
@@ -239,7 +239,7 @@ def _values(array: pa.Array) -> _Values:
 def _batch_hashes(batch: pa.RecordBatch, names: list[str]) -> pa.Array:
     columns, sizes = [], np.zeros(batch.num_rows, np.int64)
     for name in names:
-        column = _values(batch.column(name))
+        column = values_of(batch.column(name))
         reported = name.encode()
         head = len(reported).to_bytes(4, "little") + reported + column.tag
         columns.append((column, np.frombuffer(head, np.uint8)))

@@ -25,6 +25,7 @@ from runners.engine.watchdog import kill_own_group
 from runners.logs.write import RowHandler
 from runners.supervision.jobs import job_of, secrets_of, settings_of
 from runners.verifications import Verification
+from runners.verifying.followed import FollowedReplicator
 from runners.verifying.record import Record
 
 if TYPE_CHECKING:
@@ -163,12 +164,15 @@ def _work(replicator: Replicator, record: Record, lease_seconds: float) -> None:
     )
     try:
         logger.info("The verification begins.")
-        record.done(_compared(job, settings, record))
+        record.done(_compared(replicator, job, settings, record))
         logger.info("The verification has ended.")
     finally:
         renewal.close()
 
 
-def _compared(job: Job, settings: RunnerSettings, record: Record) -> Report:
+def _compared(replicator: Replicator, job: Job, settings: RunnerSettings, record: Record) -> Report:
     """Compare the tables that were asked for; the record hears how it goes on."""
-    raise ReplicationError("internal:unexpected", name_of_error="NotImplementedError")
+    from runners.engine.verify.run import run_verification
+
+    followed = FollowedReplicator(replicator)
+    return run_verification(job, followed, settings, record.options(), record)
