@@ -136,6 +136,7 @@ LABELS: dict[str, str] = {
     RepairState.ASKED: "Requested",
     RepairState.REFUSED: "Refused",
     "paused": "Paused",
+    "not_compared": "Not compared",
 }
 COLOURS: dict[str, str] = {
     TableState.WAITING: "slate",

@@ -8,6 +8,7 @@ from rest_framework.routers import SimpleRouter
 from drafts.api.replicators import DeployedViewSet
 from drafts.api.tables import ReplicatorTables
 from drafts.api.views import DraftViewSet
+from runners.api import verifications
 
 router = SimpleRouter(use_regex_path=False)
 router.register("drafts", DraftViewSet, basename="draft")
@@ -15,5 +16,6 @@ router.register("replicators", DeployedViewSet, basename="replicator")
 
 urlpatterns = [
     path("replicators/<uuid:pk>/tables/", ReplicatorTables.as_view(), name="tables"),
+    *verifications.urlpatterns,
     *router.urls,
 ]

@@ -21,7 +21,14 @@ from replicators.project.env import (
 )
 from replicators.project.keys import development_key
 from replicators.project.runner import runner_settings
-from runners.states import REPLICATOR_STATES, TABLES_SHOWN, TableState
+from runners.engine.verify.report import Outcome
+from runners.states import (
+    REPLICATOR_STATES,
+    TABLES_SHOWN,
+    RepairState,
+    TableState,
+    VerificationState,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 VAR_DIR = Path(env_text("REPLICATOR_VAR_DIR", str(BASE_DIR / "var")))
@@ -218,6 +225,9 @@ SPECTACULAR_SETTINGS = {
         "DesiredStateEnum": [("running", "running"), ("paused", "paused")],
         "TableStateEnum": [(s, s) for s in (*TABLES_SHOWN, str(TableState.REMOVED))],
         "ReplicatorStateEnum": [(s, s) for s in REPLICATOR_STATES],
+        "VerificationStateEnum": [(s, s) for s in map(str, VerificationState)],
+        "RepairStateEnum": [(s, s) for s in map(str, RepairState)],
+        "OutcomeEnum": [(s, s) for s in map(str, Outcome)],
         "ModeEnum": [(m, m) for m in map(str, Mode)],
         "ModeChoiceEnum": [(m, m) for m in map(str, CHOICES)],
     },

@@ -6,6 +6,7 @@ from replicators.api.errors import Answer, answers
 from runners.models import NewTable, Table
 from runners.services import IllegalTransition
 from runners.tables.changes import TableRefused
+from runners.verifications import VerifiedTable
 
 
 @answers(IllegalTransition)
@@ -19,6 +20,7 @@ def _table_refused(error: TableRefused) -> Answer:
     return Answer(409, "table-refused", text, problems=[p.to_json() for p in error.problems])
 
 
+@answers(VerifiedTable.DoesNotExist)
 @answers(NewTable.DoesNotExist)
 @answers(Table.DoesNotExist)
 def _no_table(error: Exception) -> Answer:

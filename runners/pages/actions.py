@@ -28,24 +28,37 @@ from runners.services import IllegalTransition
 from runners.supervision.removal import what_goes
 from runners.tables import changes, discovery
 from runners.tables.rewinding import can_rewind, parse_moment, refusal, rewind_window
+from runners.verifications import VerifiedTable
+
+_GONE = (
+    Replicator.DoesNotExist,
+    Table.DoesNotExist,
+    NewTable.DoesNotExist,
+    VerifiedTable.DoesNotExist,
+)
 
 
 def answer(
-    request: HttpRequest, found: Replicator, act: Callable[[], Any], done: str, failed: str
+    request: HttpRequest,
+    found: Replicator,
+    act: Callable[[], Any],
+    done: str,
+    failed: str,
+    to: str = "",
 ) -> HttpResponse:
     """Do `act`, then answer with the panels of the page that asked and `done` as a toast. Without
-    HTMX: a redirect to that page. Where the action is not possible: 409 with `failed` and the
-    reason."""
+    HTMX, or with an address `to`: a redirect to that page. Where the action is not possible: 409
+    with `failed` and the reason."""
     try:
         act()
     except IllegalTransition as err:
         return _refused(request, found, failed, err.message)
     except (ReplicationError, InvalidConfig) as err:
         return _refused(request, found, failed, _reported(err))
-    except (Replicator.DoesNotExist, Table.DoesNotExist, NewTable.DoesNotExist) as err:
+    except _GONE as err:
         raise Http404 from err
-    if not is_partial(request):
-        return go(request, _back(request) or _home(request, found), done)
+    if to or not is_partial(request):
+        return go(request, to or _back(request) or _home(request, found), done)
     return toasted(panels.refreshed(request, found), done)
 
 

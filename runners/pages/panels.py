@@ -22,6 +22,7 @@ from django.views.decorators.http import require_GET
 
 from replicators.config import source_plugin, target_can
 from replicators.connectors.capabilities import SourceCapabilities, TargetCapabilities
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.pages import View, is_partial, may_view
@@ -47,6 +48,13 @@ from runners.shown import ReplicatorView, TableView
 from runners.states import LABELS, TABLES_SHOWN, TableState
 from runners.tables.discovery import tables_asked
 from runners.tables.watermarks import watermark_last
+from runners.verifying.selectors import (
+    TableVerified,
+    VerificationView,
+    tables_verified,
+    verification_failed,
+    verification_last,
+)
 
 FAILING_SHOWN = 5
 Query = Mapping[str, str]
@@ -99,6 +107,8 @@ class OverviewContext(HeadContext):
     consistent: Watermark | None
     copying: CopyProgress | None
     spending: Spending | None
+    verified: VerificationView | None
+    verify_failed: VerificationView | None
     is_stale: bool
     body: str
 
@@ -247,7 +257,9 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
     copying = copy_progress(view, now)
     consistent = watermark_last(replicator)
     spending = spending_of(replicator)
+    verified, failed = verification_last(replicator), verification_failed(replicator)
     version = version_of(
+        verified and verified.row.pk, failed and failed.row.pk,
         _head_shown(view), view.waits_for, asdict(log), recent.rate, [t.to_json() for t in lines],
         worst and str(worst.row), hour.lag_p50, hour.lag_p99, consistent and consistent.pk,
         copying and copying.to_json(), spending and asdict(spending.use),
@@ -263,6 +275,8 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
         "consistent": consistent,
         "copying": copying,
         "spending": spending,
+        "verified": verified,
+        "verify_failed": failed,
         "is_stale": view.is_live and _is_old(view.facts_at, now),
         "body": "runners/partials/_overview.html",
         "version": version,
@@ -285,12 +299,13 @@ def charts_context(replicator: Replicator, query: Query) -> ChartsContext:
 @dataclass(frozen=True, slots=True)
 class TableLine:
     """A table in the list, with the rate of its copy. `slower`: why it is merged less often than
-    people asked for."""
+    people asked for. `verified`: when it was compared last, and with which outcome."""
 
     view: TableView
     rate: float | None
     eta_seconds: float | None
     slower: str = ""
+    verified: TableVerified | None = None
 
     @property
     def row(self) -> Table:
@@ -298,9 +313,12 @@ class TableLine:
         return self.view.row
 
 
-def _table_line(view: TableView, rate: float | None, slower: str) -> TableLine:
+def _table_line(
+    view: TableView, rate: float | None, slower: str, verified: TableVerified | None
+) -> TableLine:
     left = (view.row.rows_total or 0) - view.row.rows_snapshotted
-    return TableLine(view, rate, left / rate if rate and left > 0 else None, slower)
+    eta = left / rate if rate and left > 0 else None
+    return TableLine(view, rate, eta, slower, verified)
 
 
 def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -> TablesContext:
@@ -314,8 +332,14 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
     copying = [r for r in rows if r.state == TableState.SNAPSHOTTING and view.is_live]
     rates = charts.snapshot_rates(copying, now) if copying else {}
     spending = spending_of(replicator)
+    compared = tables_verified(replicator, rows)
     lines = [
-        _table_line(v, rates.get(v.row.pk), spending.why_slower(v.row) if spending else "")
+        _table_line(
+            v,
+            rates.get(v.row.pk),
+            spending.why_slower(v.row) if spending else "",
+            compared.get(TableId(v.row.schema_name, v.row.name)),
+        )
         for v in selectors.table_views(view, rows)
     ]
     counts = view.counts
@@ -328,6 +352,7 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
             t.row.rows_total,
             t.rate,
             t.slower,
+            t.verified and t.verified.at,
         ]
         for t in lines
     ]
@@ -376,7 +401,12 @@ def page(view: Callable[[HttpRequest, Replicator], HttpResponseBase]) -> View:
 
 
 # --- after an action ---------------------------------------------------------------------------------------------  # noqa: E501
-_LIVE: dict[str, Callable[[HttpRequest, Replicator, Query], HeadContext]] = {
+def _tab_of(name: str) -> str:
+    """The tab of a page by the name of its route: `verify-rows` belongs to `verify`."""
+    return name.removeprefix("replicator-").partition("-")[0]
+
+
+LIVE: dict[str, Callable[[HttpRequest, Replicator, Query], HeadContext]] = {
     "replicator": overview_context,
     "replicator-tables": tables_context,
 }
@@ -404,9 +434,9 @@ def refreshed(
     if name == "replicators":
         listed = {**list_context(request, query), "is_oob": True, "refused": refused}
         return render(request, "runners/partials/_replicators.html", listed, status=status)
-    if build := _LIVE.get(name):
+    if build := LIVE.get(name):
         context = build(request, replicator, query)
     else:
-        context = head_context(request, replicator, name.removeprefix("replicator-"))
+        context = head_context(request, replicator, _tab_of(name))
     shown = {**context, "is_oob": True, "is_action": True, "refused": refused}
     return render(request, "runners/partials/_live.html", shown, status=status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runners.pages import actions, history, views
+from runners.pages import actions, history, verify, views
 
 app_name = "runners"
 _ONE = "replicators/<uuid:pk>/"
@@ -20,6 +20,12 @@ urlpatterns = [
     path(f"{_ONE}logs/", history.log, name="replicator-logs"),
     path(f"{_ONE}activity/", history.replicator_activity, name="replicator-activity"),
     path(f"{_ONE}configuration/", history.configuration, name="replicator-configuration"),
+    path(f"{_ONE}verify/", verify.verify, name="replicator-verify"),
+    path(f"{_ONE}verify/start/", verify.verify_start, name="verify-start"),
+    path(f"{_ONE}verify/schedule/", verify.verify_schedule, name="verify-schedule"),
+    path(f"{_ONE}verify/<uuid:verification>/cancel/", verify.verify_cancel, name="verify-cancel"),
+    path(f"{_ONE}verify/<uuid:verification>/rows/", verify.verify_rows, name="verify-rows"),
+    path(f"{_ONE}verify/<uuid:verification>/repair/", verify.verify_repair, name="verify-repair"),
     path(f"{_ONE}start/", actions.start, name="replicator-start"),
     path(f"{_ONE}pause/", actions.pause, name="replicator-pause"),
     path(f"{_ONE}resume/", actions.resume, name="replicator-resume"),

@@ -47,6 +47,10 @@ ICONS = {
     "cancelled": "ban",
     "asked": "hourglass",
     "refused": "alert-triangle",
+    "equal": "circle-check",
+    "different": "alert-triangle",
+    "unsettled": "hourglass",
+    "not_compared": "ban",
 }
 
 EVENTS = {

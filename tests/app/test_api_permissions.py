@@ -16,11 +16,14 @@ from tests.app.factories import make_user
 pytestmark = pytest.mark.django_db
 
 ONE = "/api/v1/replicators/{pk}/"
+VERIFICATION = "00000000-0000-4000-8000-000000000001"
 READ = {
     "/api/v1/", "/api/v1/plugins/", "/api/v1/plugins/source/memory/", "/api/v1/replicators/", ONE,
     f"{ONE}tables/quarantined/?schema=shop&table=orders",
     "/replicators/{pk}/tables/quarantined/?schema=shop&table=orders",
     f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
+    f"{ONE}verifications/", f"{ONE}verifications/schedule/", f"{ONE}repairs/",
+    "/replicators/{pk}/verify/",
     f"{ONE}watermarks/", f"{ONE}tables/new/", f"{ONE}tables/",
     "/api/v1/drafts/", "/api/schema/", "/metrics",
     "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/logs/",
@@ -32,6 +35,10 @@ WRITE = {
     f"{ONE}retry/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
     f"{ONE}tables/", f"{ONE}tables/ignore/", f"{ONE}tables/replay/",
     f"{ONE}tables/rewind/", "/replicators/{pk}/tables/rewind/",
+    f"{ONE}verifications/", f"{ONE}repairs/",
+    f"{ONE}verifications/{VERIFICATION}/cancel/", "/replicators/{pk}/verify/start/",
+    "/replicators/{pk}/verify/schedule/", f"/replicators/{{pk}}/verify/{VERIFICATION}/cancel/",
+    f"/replicators/{{pk}}/verify/{VERIFICATION}/repair/",
     "/api/v1/drafts/", "/api/v1/connections/test/", "/api/v1/sources/tables/",
     "/api/v1/sources/tables/describe/", "/api/v1/assess/",
     f"{ONE}connections/test/", f"{ONE}source/tables/", f"{ONE}source/tables/describe/",
@@ -75,6 +82,9 @@ COVERED = {
     "table-add", "tables-pick", "table-columns", "table-remove", "tables", "table-quarantined",
     "table-replay",
     "replicator-quarantined", "replicator-replay",
+    "verifications", "verification", "verification-cancel", "verification-rows", "repairs",
+    "replicator-verify", "verify-start", "verify-schedule", "verify-cancel", "verify-rows",
+    "verify-repair",
     "new-table-ignore", "replicator-new-tables",
     "replicator-ignore", "replicator-deletion",
     "draft", "draft-delete", "draft-name", "draft-source", "draft-target", "draft-tables",
