@@ -150,7 +150,8 @@ class Repair(models.Model):
     """Rows of a table that the run writes again from the source. Only
     `transitions.repair_transition` writes `state`. `keys` is a list of keys, each a list of
     [column, value] as the verification reported it. `rows_written` and `rows_deleted` are what the
-    run did; `rows_equal` had no difference any more."""
+    run did; `rows_equal` had no difference any more;
+    `rows_left` could not be repaired, such as quarantined ones."""
 
     replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="repairs")
     table = models.ForeignKey("runners.Table", on_delete=models.CASCADE, related_name="repairs")
@@ -162,6 +163,7 @@ class Repair(models.Model):
     rows_written = models.BigIntegerField(default=0)
     rows_deleted = models.BigIntegerField(default=0)
     rows_equal = models.BigIntegerField(default=0)
+    rows_left = models.BigIntegerField(default=0)
     error_code = models.CharField(max_length=60, blank=True)
     error_facts = models.JSONField(default=dict, blank=True)
     asked_by = models.CharField(max_length=150, blank=True)

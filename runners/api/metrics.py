@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from django.db.models import Sum
+from django.db.models import OuterRef, Subquery, Sum
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -24,6 +24,8 @@ from runners.selectors import replicators_for_list
 from runners.shown import ReplicatorView
 from runners.states import TABLES_SHOWN
 from runners.supervision.health import worker_health
+from runners.verifications import Verification
+from runners.verifying.selectors import verification_views
 
 Kind = type[GaugeMetricFamily] | type[CounterMetricFamily]
 Found = tuple[list[str], float]
@@ -71,6 +73,7 @@ class ReplicatorMetrics(Collector):
         ]
         yield _family(GaugeMetricFamily, "tables", "Tables by state.", (*WHO, "state"), tables)
         yield from _sums(views)
+        yield from _verified(views)
         yield from _workers()
 
 
@@ -98,6 +101,21 @@ def _sums(views: list[ReplicatorView]) -> Iterator[Metric]:
     ):
         values = [(_who(v), float(sums[v.replicator.pk][key])) for v in known]
         yield _family(GaugeMetricFamily, name, about, WHO, values)
+
+
+def _verified(views: list[ReplicatorView]) -> Iterator[Metric]:
+    """The last verification of each replicator that compared to the end."""
+    newest = Verification.objects.ended().filter(replicator=OuterRef("replicator"))
+    last = Verification.objects.filter(pk=Subquery(newest.values("pk")[:1]))
+    found = {v.row.replicator_id: v for v in verification_views(last)}
+    known = [(_who(v), found[v.replicator.pk]) for v in views if v.replicator.pk in found]
+    now = timezone.now()
+    about = "Since the last verification ended."
+    ages = [(who, (now - (v.row.ended_at or now)).total_seconds()) for who, v in known]
+    yield _family(GaugeMetricFamily, "verified_age_seconds", about, WHO, ages)
+    about = "Rows that differed in the last verification."
+    wrong = [(who, float(v.counts.wrong)) for who, v in known]
+    yield _family(GaugeMetricFamily, "verified_wrong_rows", about, WHO, wrong)
 
 
 def _workers() -> Iterator[Metric]:

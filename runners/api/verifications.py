@@ -173,7 +173,7 @@ class RepairAskSerializer(TableNameSerializer):
 
 class RepairSerializer(serializers.Serializer[Any]):
     """A repair. The run does it between two merges. `rows_equal`: rows that had no difference any
-    more."""
+    more. `rows_left`: rows that stay as they are, such as quarantined ones."""
 
     id = serializers.IntegerField()
     schema = serializers.CharField()
@@ -184,6 +184,7 @@ class RepairSerializer(serializers.Serializer[Any]):
     rows_written = serializers.IntegerField()
     rows_deleted = serializers.IntegerField()
     rows_equal = serializers.IntegerField()
+    rows_left = serializers.IntegerField()
     asked_by = serializers.CharField()
     asked_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)

@@ -15,12 +15,13 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods, require_POST
 
 from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.problem import Severity
 from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
 from replicators.pages import is_partial, may_edit, render_page
 from replicators.people import person
 from replicators.permissions import can_edit
-from runners.engine.verify.report import Step
+from runners.engine.verify.report import Outcome, Step
 from runners.models import Table
 from runners.pages import panels
 from runners.pages.actions import answer
@@ -109,6 +110,8 @@ def _lines(view: VerificationView | None) -> list[TableLine]:
     for row in view.row.tables.all():
         name = TableId(row.schema_name, row.name)
         error = error_shown(row.error_code, row.error_facts, None, table=name)
+        if error is not None and row.outcome != Outcome.FAILED:
+            error["severity"] = Severity.INFO
         listed = row.rows.count() if row.wrong or row.unsettled else 0
         waits = len(repairable(row)) if row.wrong else 0
         found.append(TableLine(row, outcome_shown(row.outcome, row.wrong), error, listed, waits))

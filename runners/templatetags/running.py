@@ -18,7 +18,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.lookup import message_of
 from replicators.connectors.problems.message import Help
 from replicators.templatetags.ui import compact, duration
-from runners.events.texts import SCHEMA_EVENTS, schema_text
+from runners.events.texts import WITH_SENTENCE, sentence
 from runners.metrics.charts import Series, line_path
 from runners.models import Event
 from runners.pages.listing import Asked
@@ -175,8 +175,8 @@ def event_text(event: Event) -> str:
         shown = error_shown(event.code, event.facts, None, table=_table(event))
         return f"{shown['title']}: {shown['message']}" if shown else ""
     facts = event.facts
-    if event.kind in SCHEMA_EVENTS:
-        return schema_text(event.kind, facts)
+    if event.kind in WITH_SENTENCE:
+        return sentence(event.kind, facts)
     match event.kind:
         case "replicator_delete_asked":
             return (

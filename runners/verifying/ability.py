@@ -32,6 +32,8 @@ def refusal_repair(replicator: Replicator, table: Table, verified: VerifiedTable
         return "This replicator is being deleted."
     if table.generation != verified.generation:
         return f"{name} was copied afresh since. Verify it again."
+    if table.schema and not table.schema.get("key"):
+        return f"{name} has no key, so single rows can't be repaired. Re-sync the table instead."
     if table.state != TableState.REPLICATING or table.is_resync_asked:
         return f"{name} can be repaired only while it replicates."
     return ""

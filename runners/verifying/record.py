@@ -42,7 +42,7 @@ class Record:
         self._lease = lease
         self._lease_seconds = lease_seconds
         self._shown_at = 0.0
-        self._is_cancelled = False
+        self._is_cancelled = self._is_stopped = False
         self.heard_at = time.monotonic()
         """When the comparison was heard of last, by `time.monotonic`."""
 
@@ -120,16 +120,16 @@ class Record:
 
     def should_stop(self) -> bool:
         """Whether somebody asked for a stop, as `renew` read it last."""
-        return self._is_cancelled
+        return self._is_cancelled or self._is_stopped
 
     def stop(self) -> None:
         """Stop after this chunk, as if somebody had asked for it."""
-        self._is_cancelled = True
+        self._is_stopped = True
 
     def done(self, report: Report) -> None:
         """End the verification. One that was asked to stop is cancelled."""
         outcome = report.outcome
-        if outcome is Outcome.STOPPED or self._is_cancelled:
+        if outcome is Outcome.STOPPED or self.should_stop():
             self.cancelled()
             return
         tables = report.tables

@@ -64,7 +64,9 @@ class RowShown:
         found = self.row.repair
         if found is None:
             return None
-        label = "Repaired" if found.state == RepairState.DONE else f"Repair {LABELS[found.state]}"
+        label = f"Repair {LABELS[found.state]}"
+        if found.state == RepairState.DONE:
+            label = f"Repair done, {found.rows_left} left" if found.rows_left else "Repaired"
         return found.state, label.capitalize(), COLOURS[found.state]
 
     @property

@@ -212,6 +212,7 @@ def repair_json(repair: Repair) -> dict[str, Any]:
         "rows_written": repair.rows_written,
         "rows_deleted": repair.rows_deleted,
         "rows_equal": repair.rows_equal,
+        "rows_left": repair.rows_left,
         "asked_by": repair.asked_by,
         "asked_at": repair.asked_at,
         "ended_at": repair.ended_at,

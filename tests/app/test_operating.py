@@ -70,6 +70,8 @@ KINDS = {
     "replicator_state": "gauge",
     "replicator_tables": "gauge",
     "replicator_quarantined_rows": "gauge",
+    "replicator_verified_age_seconds": "gauge",
+    "replicator_verified_wrong_rows": "gauge",
     "replicator_backlog_bytes": "gauge",
     "replicators_workers_ok": "gauge",
     "replicators_reconciled_age_seconds": "gauge",

@@ -208,7 +208,7 @@ def test_pause_and_resume(watch: Any, live: Live) -> None:
     expect(page.get_by_test_id("events")).to_contain_text(f"by {live.reported['user']}")
 
 
-TABS = ("", "tables/", "activity/", "logs/", "configuration/", "edit/", "delete/")
+TABS = ("", "tables/", "verify/", "activity/", "logs/", "configuration/", "edit/", "delete/")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -38,7 +39,8 @@ EXIT_DONE, EXIT_UNEXPECTED, EXIT_ERROR = 0, 1, 3
 
 
 class Command(BaseCommand):
-    """Exit codes: 0 the end is recorded, 1 it is not."""
+    """Exit codes: 0 the end is recorded, 3 another process has the verification, 1 anything
+    else."""
 
     help = "Verifies a replicator (internal: started by the workers)."
     requires_system_checks: Any = ()
@@ -118,14 +120,20 @@ def _verify(pk: str, lease: str) -> int:
     except ReplicationError as err:
         logger.exception("%s %s", err.message.text, err.message.suggestion)
         facts = {**err.facts, **({"table": str(err.table)} if err.table else {})}
-        record.failed(err.code, facts)
+        _end(record, err.code, facts)
     except Exception as err:
         logger.exception("Unexpected error.")
-        record.failed("internal:unexpected", {"name_of_error": type(err).__name__})
+        _end(record, "internal:unexpected", {"name_of_error": type(err).__name__})
     finally:
         logging.getLogger().removeHandler(handler)
         handler.close()
     return EXIT_DONE
+
+
+def _end(record: Record, code: str, facts: dict[str, Any]) -> None:
+    """Record the error, unless the verification is another process's by now."""
+    with suppress(ReplicationError):
+        record.failed(code, facts)
 
 
 def settings_lease() -> float:
