@@ -60,6 +60,7 @@ WORDS = {
     "follows_keyless": "Updates and deletes are followed without a key",
     "modes": "Modes",
     "can_rewind": "A table can be rewound",
+    "can_read_rows": "A table can be verified and repaired",
     "has_watermarks": "Several tables can be read at one moment of the source",
     "is_replaced_at_once": "A fresh copy replaces the old rows in one step",
     "delivery": "Delivery",

@@ -59,6 +59,7 @@ def done(repair: RepairRow, counts: RepairCounts, run: Run) -> None:
         rows_written=counts.written,
         rows_deleted=counts.deleted,
         rows_equal=counts.equal,
+        rows_left=counts.left,
     )
 
 
