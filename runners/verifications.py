@@ -183,7 +183,7 @@ class Repair(models.Model):
         return f"repair {self.pk} of {self.table_id}"
 
 
-class Difference(models.TextChoices):
+class DifferenceKind(models.TextChoices):
     """How a row differs."""
 
     MISSING = "missing", "Missing in the target"
@@ -199,7 +199,7 @@ class DifferingRow(models.Model):
     source and target. `repair` is the last one that was asked for."""
 
     table = models.ForeignKey(VerifiedTable, on_delete=models.CASCADE, related_name="rows")
-    kind = models.CharField(max_length=10, choices=Difference.choices)
+    kind = models.CharField(max_length=10, choices=DifferenceKind.choices)
     is_unsettled = models.BooleanField(default=False)
     key = models.JSONField(default=list)
     key_hash = models.CharField(max_length=16, blank=True)
