@@ -66,6 +66,7 @@ class Replicator(models.Model):
 
     class Meta:
         ordering = ("name",)
+        permissions = (("read_rows", "Can read rows of copied tables"),)
 
     def __str__(self) -> str:
         return self.name

@@ -8,7 +8,9 @@ VIEW = "replicators.view_replicator"
 EDIT = "replicators.change_replicator"
 AUDIT = "replicators.view_auditentry"
 TOKENS = "replicators.delete_apitoken"
-"""Only superusers have the last two, unless an administrator gives them to somebody."""
+"""Only superusers have these two, unless an administrator gives them to somebody."""
+ROWS = "replicators.read_rows"
+"""Editors have it too: they may copy a table to any place."""
 
 
 def can_view(user: AbstractBaseUser | AnonymousUser) -> bool:
@@ -30,3 +32,8 @@ def can_edit(user: AbstractBaseUser | AnonymousUser) -> bool:
     """May make, start, pause, change and delete replicators, and ask a source with given
     parameters."""
     return bool(user.has_perm(EDIT))  # type: ignore[union-attr]
+
+
+def can_read_rows(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """May read rows of copied tables, such as those of the change log."""
+    return bool(user.has_perm(ROWS)) or can_edit(user)  # type: ignore[union-attr]

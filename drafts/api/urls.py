@@ -9,6 +9,7 @@ from drafts.api.replicators import DeployedViewSet
 from drafts.api.tables import ReplicatorTables
 from drafts.api.views import DraftViewSet
 from runners.api import verifications
+from runners.api.change_log import TableChangeFiles, TableChanges
 
 router = SimpleRouter(use_regex_path=False)
 router.register("drafts", DraftViewSet, basename="draft")
@@ -17,5 +18,11 @@ router.register("replicators", DeployedViewSet, basename="replicator")
 urlpatterns = [
     path("replicators/<uuid:pk>/tables/", ReplicatorTables.as_view(), name="tables"),
     *verifications.urlpatterns,
+    path("replicators/<uuid:pk>/tables/changes/", TableChanges.as_view(), name="changes"),
+    path(
+        "replicators/<uuid:pk>/tables/changes/files/",
+        TableChangeFiles.as_view(),
+        name="change-files",
+    ),
     *router.urls,
 ]

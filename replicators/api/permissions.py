@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from replicators.models import ApiToken, Scope
 from replicators.people import person
-from replicators.permissions import can_edit, can_view
+from replicators.permissions import can_edit, can_read_rows, can_view
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # DRF imports this module while it makes its own views
@@ -57,3 +57,19 @@ class ViewOrEdit(BasePermission):
             return False
         require_scope(request)
         return can_view(user) if request.method in SAFE_METHODS else can_edit(user)
+
+
+class ReadRows(BasePermission):
+    """Allows those who may read rows of copied tables."""
+
+    message = (
+        "Your user may not read rows. An administrator can give it the permission "
+        "`Can read rows of copied tables`."
+    )
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        user = request.user
+        if not user.is_authenticated:
+            return False
+        require_scope(request)
+        return can_view(user) and can_read_rows(user)

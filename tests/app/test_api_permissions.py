@@ -20,6 +20,7 @@ VERIFICATION = "00000000-0000-4000-8000-000000000001"
 READ = {
     "/api/v1/", "/api/v1/plugins/", "/api/v1/plugins/source/memory/", "/api/v1/replicators/", ONE,
     f"{ONE}tables/quarantined/?schema=shop&table=orders",
+    f"{ONE}tables/changes/?schema=shop&table=orders",
     "/replicators/{pk}/tables/quarantined/?schema=shop&table=orders",
     f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
     f"{ONE}verifications/", f"{ONE}verifications/schedule/", f"{ONE}repairs/",
@@ -61,6 +62,7 @@ OWN = {
     "/account/tokens/",
     "/api/",
 }
+ROWS = {f"{ONE}tables/changes/files/?schema=shop&table=orders&first=1&last=2"}
 ADMINISTRATORS = {"/api/v1/audit/", "/audit/", "/api/v1/users/"}
 OPEN = {"login", "logout"}
 COVERED = {
@@ -85,6 +87,7 @@ COVERED = {
     "verifications", "verification", "verification-cancel", "verification-rows", "repairs",
     "replicator-verify", "verify-start", "verify-schedule", "verify-cancel", "verify-rows",
     "verify-repair",
+    "changes", "change-files",
     "new-table-ignore", "replicator-new-tables",
     "replicator-ignore", "replicator-deletion",
     "draft", "draft-delete", "draft-name", "draft-source", "draft-target", "draft-tables",
@@ -133,13 +136,22 @@ def test_writing_needs_the_right_to_edit(
     assert _signed_in(editor).post(url, {}, "application/json").status_code != 403
 
 
+@pytest.mark.parametrize("path", sorted(ROWS))
+def test_reading_rows_needs_a_right_of_its_own(
+    path: str, replicator: Replicator, viewer: Any, editor: Any
+) -> None:
+    url = path.format(pk=replicator.pk)
+    assert _signed_in(viewer).get(url).status_code == 403
+    assert _signed_in(editor).get(url).status_code == 410  # there are no changes yet
+
+
 @pytest.mark.parametrize("path", sorted(ADMINISTRATORS))
 def test_some_pages_are_for_administrators_alone(path: str, editor: Any) -> None:
     assert _signed_in(editor).get(path).status_code == 403
     assert _signed_in(make_user("boss", is_superuser=True)).get(path).status_code == 200
 
 
-@pytest.mark.parametrize("path", sorted(READ | WRITE | OWN | ADMINISTRATORS))
+@pytest.mark.parametrize("path", sorted(READ | WRITE | OWN | ROWS | ADMINISTRATORS))
 def test_nothing_is_open_without_signing_in(path: str, replicator: Replicator) -> None:
     response = Client().get(path.format(pk=replicator.pk))
     if path.startswith(("/api/v1/", "/api/schema/", "/metrics")):

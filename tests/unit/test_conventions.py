@@ -365,9 +365,10 @@ def test_the_program_does_not_print() -> None:
     assert [f"{short(p)}:{c.lineno}" for p, c in calls(APPS, {"print"})] == []
 
 
-def test_only_the_engine_the_lakehouse_and_comparing_know_spark() -> None:
+def test_only_the_engine_and_what_runs_on_spark_know_spark() -> None:
     allowed = (
         "runners/engine/",
+        "replicators/spark/",
         "replicators/targets/lakehouse/",
         "replicators/connectors/compare/",
     )
