@@ -3,10 +3,11 @@ differ."""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -16,7 +17,13 @@ import pyarrow as pa
 
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.reading import CurrentRows
-from replicators.connectors.snapshot import Chunk, ChunkReader, OwnSnapshotSession, SnapshotSession
+from replicators.connectors.snapshot import (
+    Chunk,
+    ChunkReader,
+    OwnSnapshotSession,
+    ResumableSession,
+    SnapshotSession,
+)
 from replicators.connectors.source import RowReader
 from replicators.connectors.tasks import Tasks
 from runners.engine.verify import pairs
@@ -30,6 +37,7 @@ KEYS_A_QUERY = 1000
 CHUNKS_A_JOB = 4
 JOBS_AT_ONCE = 2
 BUCKETS_A_JOB = 8
+RENEW_SECONDS = 600.0
 R = TypeVar("R")
 
 
@@ -58,6 +66,11 @@ class Source:
         """The table's chunks."""
         return self.session.plan(plan.schema, rows_per_chunk=rows)
 
+    def layout(self, plan: Plan) -> str:
+        """Stays the same while chunks stay good in later snapshots; empty where they don't."""
+        session = self.session
+        return session.layout(plan.schema) if isinstance(session, ResumableSession) else ""
+
     def position(self, plan: Plan) -> int:
         """The log position that the chunks belong to; call it before `chunks`."""
         point = self.session.point
@@ -66,17 +79,24 @@ class Source:
         return point.position.ordinal
 
     def mapped(
-        self, tools: Tools, function: Callable[[Chunk], R], chunks: Sequence[Chunk]
+        self,
+        tools: Tools,
+        function: Callable[[Chunk], R],
+        chunks: Sequence[Chunk],
+        is_over: Callable[[], bool] = lambda: False,
     ) -> Iterator[list[R]]:
-        """What the function gives for each chunk, job by job. `source:snapshot-lost`; `Stopped`."""
+        """What the function gives for each chunk, job by job, in order; no further job begins once
+        `is_over`. `source:snapshot-lost`; `Stopped`."""
         a_job, at_once = (1, 1) if tools.throttle.is_on else (CHUNKS_A_JOB, JOBS_AT_ONCE)
         waiting = deque(chunks[at : at + a_job] for at in range(0, len(chunks), a_job))
         running: deque[Future[list[R]]] = deque()
         with ThreadPoolExecutor(at_once, "verify-source") as pool:
             while waiting or running:
                 tools.check()
-                while waiting and len(running) < at_once:
+                while waiting and len(running) < at_once and not is_over():
                     running.append(pool.submit(tools.tasks.map, function, waiting.popleft()))
+                if not running:
+                    return
                 try:
                     done = running.popleft().result()
                 except Exception as err:
@@ -88,21 +108,40 @@ class Source:
 
 def read_source(
     source: Source,
+    held: ExitStack,
+    opened: Callable[[], AbstractContextManager[Source]],
     tools: Tools,
     plan: Plan,
     chunks: Sequence[Chunk],
     on_part: Callable[[Part], None],
+    *,
+    timer: Callable[[], float] = time.monotonic,
 ) -> list[Part]:
-    """Read the whole table into pair files."""
-    function = partial(pairs.read_source, read=source.read, plan=plan)
+    """Read the whole table into pair files. Where chunks stay good, a new consistent snapshot takes
+    the place of one that is some minutes old: an old one keeps the source from removing old rows.
+    A row that moved between chunks meanwhile only makes a candidate. `held` holds the source's
+    snapshot."""
     parts: list[Part] = []
-    for done in source.mapped(tools, function, chunks):
-        for part in done:
-            on_part(part)
-        parts += done
-        rows, size = sum(p.rows for p in done), sum(p.size_bytes for p in done)
-        tools.throttle.pause(rows, size)
-    tools.check()
+    layout = source.layout(plan)
+    while len(parts) < len(chunks):
+        began = timer()
+        function = partial(pairs.read_source, read=source.read, plan=plan)
+        for done in source.mapped(
+            tools,
+            function,
+            chunks[len(parts) :],
+            lambda began=began: bool(layout) and timer() - began > RENEW_SECONDS,  # type: ignore[misc]
+        ):
+            for part in done:
+                on_part(part)
+            parts += done
+            tools.throttle.pause(sum(p.rows for p in done), sum(p.size_bytes for p in done))
+        tools.check()
+        if len(parts) < len(chunks):
+            held.close()
+            source = held.enter_context(opened())
+            if source.layout(plan) != layout:
+                raise ReplicationError("source:snapshot-lost")
     return parts
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillReading
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -145,8 +145,8 @@ class _TableVerifier:
         """Read, compare, and look again."""
         self._tell(Step.WAIT)
         since = self._work.followed.captured()
-        with self._work.opened() as source:
-            plan, parts = self._read(source)
+        with ExitStack() as held:
+            plan, parts = self._read(held.enter_context(self._work.opened()), held)
         pending, count = self._candidates(plan, *parts)
         self._remove_files(parts)
         ours = parts[0]
@@ -163,7 +163,7 @@ class _TableVerifier:
         return self._concluded(report, settled, plan, is_more=is_more)
 
     # --- reading ---------------------------------------------------------------------------------
-    def _read(self, source: Source) -> tuple[Plan, tuple[list[Part], list[Part]]]:
+    def _read(self, source: Source, held: ExitStack) -> tuple[Plan, tuple[list[Part], list[Part]]]:
         """Both sides, side by side: the target at or past the snapshot's position."""
         work, state = self._work, self._state
         draft = Plan(state.scope.schema, state.scope.columns, state.scope.schema.key, "", 1, 0)
@@ -185,7 +185,9 @@ class _TableVerifier:
             pool = ThreadPoolExecutor(1, "verify-target")
             try:
                 theirs = pool.submit(reading.read_target, work.tools, plan, rows)
-                ours = reading.read_source(source, work.tools, plan, chunks, self._on_part)
+                ours = reading.read_source(
+                    source, held, work.opened, work.tools, plan, chunks, self._on_part
+                )
                 while True:
                     try:
                         found = theirs.result(timeout=1.0)

@@ -1,0 +1,147 @@
+"""Verifications as the workers start them, beside a run: from PostgreSQL into real targets, with
+traffic, and with rows that another tool damaged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from django.utils import timezone
+
+from replicators.models import Replicator
+from runners.engine.processes import HOSTNAME, LEASE
+from runners.states import VerificationState
+from runners.verifications import DifferingRow, Verification, VerifiedTable
+from runners.verifying.services import verification_start
+from tests.harness import DEADLINE_SECONDS, ROOT, START_LEASE, Traffic, World
+from tests.world_fixtures import MakeWorld
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+MANY = 3_000_000
+
+
+def verified(world: World, **asked: Any) -> dict[str, VerifiedTable]:
+    """The tables of a verification in a process of its own, by name."""
+    Replicator.objects.filter(pk=world.replicator.pk).update(desired_state="running")
+    found = verification_start(replicator=world.replicator, actor=None, **asked)
+    lease = uuid.uuid4().hex
+    Verification.objects.filter(pk=found.pk).update(
+        lease=lease, lease_until=timezone.now() + START_LEASE, hostname=HOSTNAME
+    )
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "verify_replicator", str(found.pk)],
+        cwd=ROOT, env=world._environment({LEASE: lease}), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE_SECONDS,
+    )  # fmt: skip
+    found.refresh_from_db()
+    said = done.stdout.decode(errors="replace")[-6000:]
+    assert (done.returncode, found.state) == (0, VerificationState.DONE), said
+    tables = {t.name: t for t in found.tables.all()}
+    assert all(t.outcome and not t.error_code for t in tables.values()), (
+        [(t.name, t.outcome, t.error_code, t.error_facts) for t in tables.values()],
+        said,
+    )
+    return tables
+
+
+def rows_of(table: VerifiedTable) -> list[DifferingRow]:
+    return list(table.rows.filter(is_unsettled=False))
+
+
+def damage(world: World) -> dict[int, str]:
+    """Three rows of `items`, by pyiceberg: one gone, one that came, one with another value."""
+    table = world.lake_table("items")
+    rows = table.scan().to_arrow()
+    gone, changed, template = (
+        rows.filter(pc.equal(rows.column("id"), key)) for key in (700, 701, 702)
+    )
+    assert gone.num_rows == changed.num_rows == template.num_rows == 1
+
+    def with_column(found: pa.Table, name: str, value: Any) -> pa.Table:
+        at = found.schema.get_field_index(name)
+        kind = found.schema.field(at)
+        return found.set_column(at, kind, pa.array([value], kind.type))
+
+    table.delete("id in (700, 701)")
+    table.refresh()
+    table.append(
+        pa.concat_tables(
+            [with_column(changed, "note", ""), with_column(template, "id", 99_999_999)]
+        ).cast(rows.schema)
+    )
+    return {700: "missing", 701: "different", 99_999_999: "extra"}
+
+
+def test_three_damaged_rows_are_named_and_traffic_is_no_difference(
+    world_maker: MakeWorld,
+) -> None:
+    """Guards the process of a verification with real parts: the source's consistent snapshot and
+    rows by key, the target's rows beside merges, and what the store says of both."""
+    with world_maker() as world:
+        world.database.execute("UPDATE shop.items SET note = NULL WHERE id = 701")
+        world.start()
+        world.assert_equal()
+        with Traffic(world.database).going_on():
+            tables = verified(world)
+        assert {n: t.wrong for n, t in tables.items()} == dict.fromkeys(world.tables, 0)
+        assert tables["items"].rows_source > 2000 and tables["views"].rows_source > 0
+        world.settle()
+        world.database.execute(
+            "INSERT INTO shop.items (id) VALUES (700), (701), (702) ON CONFLICT DO NOTHING"
+        )
+        world.database.execute("UPDATE shop.items SET note = NULL WHERE id = 701")
+        world.settle()
+        expected = damage(world)
+        tables = verified(world)
+        found = rows_of(tables["items"])
+        assert {dict(r.key)["id"]: r.kind for r in found} == expected
+        (changed,) = [r for r in found if r.kind == "different"]
+        assert changed.columns == ["note"]
+        assert (dict(changed.source or [])["note"], dict(changed.target or [])["note"]) == (
+            None,
+            "",
+        )
+        assert tables["pairs"].outcome == tables["views"].outcome == "equal"
+        assert world.stop() == 0
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_one_row_of_some_millions_is_found(world_maker: MakeWorld) -> None:
+    """Guards pair files and buckets where a table is larger than one of each."""
+
+    def prepare(database: Any) -> None:
+        database.execute("CREATE SCHEMA shop")
+        database.execute(
+            "CREATE TABLE shop.items (id bigint PRIMARY KEY, note text, at timestamptz)"
+        )
+        database.execute(
+            "INSERT INTO shop.items SELECT i, 'row ' || i, now() FROM generate_series(1, %s) i",
+            [MANY],
+        )
+
+    environment = {"REPLICATOR_ROWS_PER_CHUNK": "250000"}
+    with world_maker(prepare=prepare, tables=("items",), environment=environment) as world:
+        world.start()
+        world.settle(seconds=900)
+        table = world.lake_table("items")
+        (row,) = table.scan(row_filter="id = 1234567").to_arrow().to_pylist()
+        table.delete("id = 1234567")
+        table.refresh()
+        arrow = table.scan(limit=1).to_arrow().schema
+        table.append(pa.Table.from_pylist([{**row, "note": row["note"] + " "}], schema=arrow))
+        items = verified(world)["items"]
+        assert (items.rows_source, items.rows_target) == (MANY, MANY)
+        (found,) = rows_of(items)
+        assert (dict(found.key), found.kind, found.columns) == (
+            {"id": 1234567},
+            "different",
+            ["note"],
+        )
+        assert world.stop() == 0
