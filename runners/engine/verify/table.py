@@ -145,8 +145,8 @@ class _TableVerifier:
         """Read, compare, and look again."""
         self._tell(Step.WAIT)
         since = self._work.followed.captured()
-        with ExitStack() as held:
-            plan, parts = self._read(held.enter_context(self._work.opened()), held)
+        with ExitStack() as stack:
+            plan, parts = self._read(stack.enter_context(self._work.opened()), stack)
         pending, count = self._candidates(plan, *parts)
         self._remove_files(parts)
         ours = parts[0]
@@ -163,7 +163,7 @@ class _TableVerifier:
         return self._concluded(report, settled, plan, is_more=is_more)
 
     # --- reading ---------------------------------------------------------------------------------
-    def _read(self, source: Source, held: ExitStack) -> tuple[Plan, tuple[list[Part], list[Part]]]:
+    def _read(self, source: Source, stack: ExitStack) -> tuple[Plan, tuple[list[Part], list[Part]]]:
         """Both sides, side by side: the target at or past the snapshot's position."""
         work, state = self._work, self._state
         draft = Plan(state.scope.schema, state.scope.columns, state.scope.schema.key, "", 1, 0)
@@ -186,7 +186,7 @@ class _TableVerifier:
             try:
                 theirs = pool.submit(reading.read_target, work.tools, plan, rows)
                 ours = reading.read_source(
-                    source, held, work.opened, work.tools, plan, chunks, self._on_part
+                    source, stack, work.opened, work.tools, plan, chunks, self._on_part
                 )
                 while True:
                     try:
