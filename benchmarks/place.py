@@ -16,6 +16,7 @@ from replicators.connectors.model.schema import TableId, TableSchema, TableSelec
 from replicators.connectors.params import parse
 from replicators.connectors.target import TargetPlugin
 from runners.engine.settings import RunnerSettings
+from runners.engine.tasks.opening import workers_conf
 from runners.engine.tasks.spark import open_session
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,13 +79,12 @@ def target_params(place: Path, form: str = "iceberg", **values: Any) -> Any:
 
 @contextmanager
 def spark(place: Path, target: Any, *jars: str, plugin: TargetPlugin = TARGET) -> Iterator[Any]:
-    """A session as the engine makes it, but with the JVM's default compilation: settings that suit
-    our small merges must not slow down a peer in the same session. `jars` are added to the
-    target's."""
+    """A session as the engine makes it, with the tasks' compiled loops in its workers, but with
+    the JVM's default compilation: settings that suit our small merges must not slow down a peer in
+    the same session. `jars` are added to the target's."""
     usual = settings(place, spark_java_options="-XX:TieredStopAtLevel=4")
-    session = open_session(
-        usual, "benchmarks", plugin.jars(target) + jars, plugin.spark_conf(target)
-    )
+    conf = {**plugin.spark_conf(target), **workers_conf(SOURCE, plugin)}
+    session = open_session(usual, "benchmarks", plugin.jars(target) + jars, conf)
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield session

@@ -26,6 +26,9 @@ from runners.engine.tasks.worker import MODULES, load_all
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from replicators.connectors.source import SourcePlugin
+    from replicators.connectors.target import TargetPlugin
+
 logger = logging.getLogger("replicator.opening")
 
 WORKERS = 2
@@ -43,7 +46,7 @@ def opened_for(job: Job, settings: RunnerSettings) -> Iterator[SparkSession]:
     an error that was raised because the session's JVM has ended."""
     params = job.target_params
     _beside("imports", load_all, job.target.modules(params))
-    conf = {**job.target.spark_conf(params), **workers_conf(job)}
+    conf = {**job.target.spark_conf(params), **workers_conf(job.source, job.target)}
     local = _with_scratch(settings)
     with properties_for(job, settings) as properties:
         spark = open_session(local, job.name, job.target.jars(params), conf, properties)
@@ -90,10 +93,10 @@ def _with_scratch(settings: RunnerSettings) -> RunnerSettings:
         raise ReplicationError("run:spark") from err
 
 
-def workers_conf(job: Job) -> dict[str, str]:
-    """Spark settings that make its Python workers begin with everything that the job's tasks
-    import."""
-    names = (*_TASKS, *job.source.task_modules, *job.target.task_modules)
+def workers_conf(source: SourcePlugin, target: TargetPlugin) -> dict[str, str]:
+    """Spark settings that make its Python workers begin with everything that the tasks of a run
+    from this source into this target import."""
+    names = (*_TASKS, *source.task_modules, *target.task_modules)
     return {
         "spark.python.daemon.module": "runners.engine.tasks.worker",
         f"spark.executorEnv.{MODULES}": ",".join(names),

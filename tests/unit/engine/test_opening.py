@@ -10,7 +10,6 @@ import pytest
 from replicators.connectors import registry
 from replicators.targets.lakehouse import PLUGIN
 from replicators.targets.lakehouse.params import LakehouseParams
-from runners.engine.job import Job
 from runners.engine.tasks import worker
 from runners.engine.tasks.opening import workers_conf
 
@@ -21,8 +20,7 @@ from runners.engine.tasks.opening import workers_conf
 )
 def test_the_modules_of_the_tasks_are_named_rightly(source: str, target: str, count: int) -> None:
     """A name that is wrong would be passed over in silence."""
-    plugins = registry.sources()[source], registry.targets()[target]
-    conf = workers_conf(Job("r", "r", "r", plugins[0], None, plugins[1], None))
+    conf = workers_conf(registry.sources()[source], registry.targets()[target])
     names = conf[f"spark.executorEnv.{worker.MODULES}"].split(",")
     assert len(names) == count
     for name in (*names, conf["spark.python.daemon.module"]):
