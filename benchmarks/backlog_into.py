@@ -84,7 +84,7 @@ def _postgresql(line: str) -> list[Result]:
         native.wait(STREAMED)
         native.hold()
         process = begin_dlt(stack, folder, source, into, WAY)
-        ours, spent, _ = run(folder, source, into, changes)
+        ours, spent, _ = run(folder, source, into, changes, is_paced=True)
         rest(source, server)
         theirs = native_seconds(native, into)
         rest(source, server)
@@ -143,13 +143,15 @@ def begin_dlt(
 
 
 def run(
-    folder: Path, source: EmbeddedPostgres, into: Into, changes: Changes
+    folder: Path, source: EmbeddedPostgres, into: Into, changes: Changes, *, is_paced: bool = False
 ) -> tuple[float, str, float]:
     """Let ours replicate, hold it, make the changes, and let it go on; returns its seconds, what
     its CPU time went into, and the seconds in which it waited for answers of an HTTP service."""
     into.fresh(OURS)
-    name = into.plugin.name
-    with EngineRun(folder, source.params(), into.values(OURS), [TABLE], into=name) as engine:
+    name, values = into.plugin.name, into.values(OURS)
+    with EngineRun(
+        folder, source.params(), values, [TABLE], into=name, is_paced=is_paced
+    ) as engine:
         engine.wait_replicating()
         engine.wait(lambda _: into.has(OURS, FIRST))
         engine.hold()

@@ -125,8 +125,9 @@ def measure(line: str) -> list[Result]:
         worker = threading.Thread(target=traffic.run)
         values = into.values(OURS)
         with EngineRun(
-            folder, source.params(shop.DATABASE), values, tables, into=into.plugin.name
-        ) as run:
+            folder, source.params(shop.DATABASE), values, tables, into=into.plugin.name,
+            is_paced=True,
+        ) as run:  # fmt: skip
             run.wait_replicating()
             server.execute(NOTED, database=OURS)
             worker.start()

@@ -33,15 +33,22 @@ class Cpu:
 
     def share(self) -> float:
         """The share of the machine's cores used: 1.0 is all of them, all the time."""
-        spent = sum(s - self._before.get(key, 0.0) for key, s in _seconds().items())
+        spent = sum(self._spent().values())
         return spent / (time.monotonic() - self._began) / (psutil.cpu_count() or 1)
 
     def said(self) -> str:
         """Text for a note: `server 0.5, driver 0.4, JVM 0.3, workers 1.0`."""
-        parts = dict.fromkeys(PARTS, 0.0)
-        for (pid, part), seconds in _seconds().items():
-            parts[part] += seconds - self._before.get((pid, part), 0.0)
+        parts = self._spent()
         return ", ".join(f"{part} {seconds:.1f}" for part, seconds in parts.items() if seconds)
+
+    def _spent(self) -> dict[str, float]:
+        """The seconds of each part. A process that ended counts with the one that started it."""
+        parts = dict.fromkeys(PARTS, 0.0)
+        for (_, part), seconds in _seconds().items():
+            parts[part] += seconds
+        for (_, part), seconds in self._before.items():
+            parts[part] -= seconds
+        return {part: max(0.0, seconds) for part, seconds in parts.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +158,8 @@ def _seconds() -> dict[tuple[int, str], float]:
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
             found[process.pid, part] = times.user + times.system
+            if part != "driver":  # a server's sessions, Spark's workers that ended
+                found[process.pid, part] += times.children_user + times.children_system
     return found
 
 

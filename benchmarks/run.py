@@ -34,7 +34,8 @@ WAIT_SECONDS = 300.0
 
 class EngineRun:
     """The parent's side: starts the process, reads its state, stops it. Its whole time is our turn:
-    its memory counts as ours."""
+    its memory counts as ours. `is_paced`: the time between merges is the one that the target
+    suggests, as in a new replicator."""
 
     def __init__(
         self,
@@ -44,6 +45,8 @@ class EngineRun:
         tables: Sequence[TableId],
         kind: str = "postgresql",
         into: str = "lakehouse",
+        *,
+        is_paced: bool = False,
     ) -> None:
         self.folder = folder
         self.log = folder / "log" / REPLICATOR
@@ -56,6 +59,7 @@ class EngineRun:
             "source": source,
             "target": target,
             "tables": [[t.schema, t.name] for t in tables],
+            "is_paced": is_paced,
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._turn = ExitStack()
@@ -164,6 +168,8 @@ def main() -> int:
         target=target,
         target_params=parse(target.params, asked["target"]),
     )
+    seconds = target.merge_seconds(job.target_params) if asked["is_paced"] else None
+    values = {} if seconds is None else {"merge_seconds": seconds}
     store, stop, told = MemoryStore(tables), threading.Event(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     with waits.counted() as requests:
@@ -171,7 +177,7 @@ def main() -> int:
         teller = threading.Thread(target=_tell, args=(store, states, requests, told))
         teller.start()
         try:
-            run_engine(job, store, place.settings(folder), stop)
+            run_engine(job, store, place.settings(folder, **values), stop)
         finally:
             told.set()
             teller.join()

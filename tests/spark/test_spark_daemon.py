@@ -10,10 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from replicators.connectors import registry
-from replicators.targets.lakehouse import PLUGIN
-from runners.engine.job import Job
-
 ROOT = Path(__file__).resolve().parents[2]
 LOOK = """
 import json, sys
@@ -21,7 +17,8 @@ from zipimport import zipimporter
 from runners.engine.tasks.opening import workers_conf
 from runners.engine.settings import RunnerSettings
 from runners.engine.tasks.spark import open_session
-from tests.spark.test_spark_daemon import job
+from replicators.connectors import registry
+from replicators.targets.lakehouse import PLUGIN
 
 def look(batches):
     import pyarrow as pa
@@ -36,16 +33,11 @@ def look(batches):
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"found": [found]})
 
-conf = workers_conf(job(sys.argv[1]))
+conf = workers_conf(registry.sources()[sys.argv[1]], PLUGIN)
 session = open_session(RunnerSettings(), "daemon", (), {**conf, "spark.master": "local[1]"})
 print(session.range(0, 1, 1, 1).mapInArrow(look, "found string").collect()[0][0])
 session.stop()
 """  # noqa: E501
-
-
-def job(source: str) -> Job:
-    """A job of that source."""
-    return Job("r", "name", "slot", registry.sources()[source], None, PLUGIN, None)
 
 
 @pytest.mark.spark

@@ -427,7 +427,8 @@ class MergeContract(MergeFixtures):
         another: Callable[[], MergeTarget],
     ) -> None:
         """Guards CORRECTNESS 29: a run whose lease ended may still merge. Rows that are only added
-        would be there twice."""
+        would be there twice. A target whose commits can't follow one of another run may say
+        `target:conflict`, until it has merged itself: then the token is compared again."""
         keyless = replace(wide, key=(), primary_key=())
         live = copied(keyless, Mode.MIRROR, [])
         other = another()
@@ -435,11 +436,15 @@ class MergeContract(MergeFixtures):
         one = folded(keyless, 20, [_row(1, "a")], append_only=True)
         assert other.merge(live, one).was_applied
         both = folded(keyless, 30, [_row(1, "a"), _row(2, "b")], append_only=True)
-        assert code_of(lambda: writer.merge(live, both)) == "target:table-ahead"
+        known = {"target:table-ahead", "target:conflict"}
+        assert code_of(lambda: writer.merge(live, both)) in known
         assert read(keyless) == [(1, "a", None)]
         assert self._sequence(writer, live) == 20
         rest = folded(keyless, 30, [_row(2, "b")], append_only=True)
         assert writer.merge(live, rest).was_applied
+        assert read(keyless) == [(1, "a", None), (2, "b", None)]
+        late = folded(keyless, 40, [_row(2, "b"), _row(3, "c")], append_only=True)
+        assert code_of(lambda: other.merge(live, late)) == "target:table-ahead"
         assert read(keyless) == [(1, "a", None), (2, "b", None)]
 
     def test_a_table_that_was_replaced_by_hand_is_not_written_to(

@@ -135,6 +135,7 @@ class SqlMergeTarget:
         self._written: dict[tuple[Names, int], Written] = {}
         self._known: set[Names] = set()
         self._tidied: set[Names] = set()
+        self._merged: set[tuple[Names, int]] = set()
         self._begun: set[str] = set()
         self._lock = threading.Lock()
 
@@ -415,8 +416,9 @@ class SqlMergeTarget:
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         """Apply a batch and its sequence in one transaction, unless the token shows that this was
-        done. `target:table-ahead` if another run wrote since the token was read."""
-        with self._of(table):
+        done. `target:table-ahead` if another run wrote since the token was read;
+        `target:conflict` if that may have been a process that died (`_late`)."""
+        with self._of(table), self._late(table):
             there, row = self._own(table)
             if row.sequence >= batch.sequence:
                 return MergeResult(False, row.uuid)
@@ -433,9 +435,29 @@ class SqlMergeTarget:
             self._client.run(steps, job=self._job("merge"))
             failpoints.hit("batch_merged")
             self._note(table, Written(batch.sequence))
+            with self._lock:
+                self._merged.add(self._place(table))
             if merge.has_rows(batch):
                 self._client.drop(staged)
             return MergeResult(True, row.uuid)
+
+    @contextmanager
+    def _late(self, table: TargetTable) -> Iterator[None]:
+        """A merge that finds the table ahead fails with `target:conflict`, as long as this process
+        has merged nothing into it: a merge that a dead process had sent may have ended after the
+        token was read. Then the table is compared again, and the token is adopted if it is one of
+        ours. It can't end later than that: a merge of ours changes the progress row, so that the
+        other one fails."""
+        try:
+            yield
+        except ReplicationError as err:
+            if err.code != "target:table-ahead" or self._place(table) in self._merged:
+                raise
+            shown = self._found(table).shown
+            token = shown.token if shown else None
+            if token is None or token.generation != table.generation:
+                raise
+            raise ReplicationError("target:conflict", table=table.source) from err
 
     def _clear_others(self, table: TargetTable) -> None:
         """Once for each table, remove what other processes left."""

@@ -14,6 +14,9 @@ from replicators.targets.postgresql.types import fit, fit_column
 
 __all__ = ["PLUGIN"]
 
+MERGE_SECONDS = 0.5
+"""A small merge costs this target some hundredths of a second."""
+
 
 def _checks(params: PostgresqlTargetParams) -> TargetChecks:
     from replicators.targets.postgresql.checks import PostgresqlTargetChecks
@@ -46,6 +49,7 @@ PLUGIN = TargetPlugin(
     ),
     checks=_checks,
     writer=_writer,
+    merge_seconds=lambda _: MERGE_SECONDS,
     setup=setup,
     places=places,
     messages=MESSAGES,

@@ -199,6 +199,48 @@ def test_a_publication_that_another_run_overtook_changes_nothing(params: DuckPar
     assert rows_of(params) == [3]
 
 
+@pytest.mark.parametrize("when", ["before", "within"])
+def test_a_merge_of_a_dead_process_that_ends_late_is_adopted(
+    params: DuckParams, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Guards `SqlMergeTarget._late`: a statement that a dead process had sent ends after the next
+    process has read the token. The table would need a fresh copy, though the token is ours."""
+    live = replace(FIRST, table_uuid=copy(writer(params), FIRST, [{"id": 1}]))
+    dead, after = writer(params), writer(params)
+    tokens = [w.token(live) for w in (dead, after)]
+    assert [t.sequence for t in tokens if t] == [10, 10]
+    both = appended(tmp_path, 30, 2, 3)
+    client: Any = after._client
+    own = client.run
+
+    def overtaken(steps: Any, *, job: str) -> None:
+        monkeypatch.setattr(client, "run", own)
+        assert dead.merge(live, appended(tmp_path, 20, 2)).was_applied
+        own(steps, job=job)
+
+    if when == "before":
+        assert dead.merge(live, appended(tmp_path, 20, 2)).was_applied
+    else:
+        monkeypatch.setattr(client, "run", overtaken)
+    assert code_of(lambda: after.merge(live, both)) == "target:conflict"
+    assert rows_of(params) == [1, 2]
+    token = after.token(live)
+    assert token is not None and token.sequence == 20
+    assert after.merge(live, appended(tmp_path, 30, 3)).was_applied
+    assert code_of(lambda: dead.merge(live, appended(tmp_path, 40, 4))) == "target:table-ahead"
+    assert rows_of(params) == [1, 2, 3]
+
+
+def test_a_newer_generation_is_not_adopted_by_a_merge(params: DuckParams, tmp_path: Path) -> None:
+    """Guards `SqlMergeTarget._late`: another run copied the table afresh."""
+    live = replace(FIRST, table_uuid=copy(writer(params), FIRST, [{"id": 1}]))
+    late = writer(params)
+    assert late.token(live) is not None
+    copy(writer(params), replace(FIRST, generation=2), [{"id": 5}])
+    assert code_of(lambda: late.merge(live, appended(tmp_path, 20, 2))) == "target:table-ahead"
+    assert rows_of(params) == [5]
+
+
 @pytest.mark.parametrize("act", ["evolve", "fill"])
 def test_a_change_of_columns_that_another_run_overtook_leaves_nothing(
     params: DuckParams, act: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
