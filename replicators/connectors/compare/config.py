@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -25,6 +25,7 @@ _TYPES = (
     "timestamp, timestamp_ntz, binary"
 )
 _TABLE = re.compile(r"\w+(\.\w+)*", re.ASCII)
+_JDBC = re.compile(r"(jdbc:)?(sqlite|postgresql)(\+\w+)?:")
 _NAME = re.compile(r"\w+", re.ASCII)
 _MAX_DIGITS = 38
 
@@ -118,6 +119,7 @@ class Input:
 class CompareConfig:
     """What is compared, and where the results lie.
 
+    `keep_deleted`: rows that were deleted stay in the current table, with the operation D.
     `max_deleted`: the share of rows that a full set may delete. `broadcast_rows`: sets up to this
     size are sent to every executor. `checked_rows`: how many rows whose hashes are equal are
     compared by value. `partition_by`: columns of the current table.
@@ -135,6 +137,7 @@ class CompareConfig:
     input: Input = Input()
     catalog: Catalog = Catalog()
     partition_by: tuple[str, ...] = ()
+    keep_deleted: bool = True
     max_deleted: float = 0.5
     broadcast_rows: int = 200_000
     checked_rows: int = 10_000
@@ -175,7 +178,7 @@ def parse(text: str, name: str = "config.yaml") -> CompareConfig:
     """The configuration in a text; `name` is the file's. As `read`."""
     faults = Faults()
     top = parsed(text, name, faults)
-    config = None if top is None else _config(top, faults)
+    config = None if top is None else _config(top)
     if config is None or faults.found:
         raise ReplicationError("compare:config", faults=f"{name}: {faults}")
     return config
@@ -183,11 +186,13 @@ def parse(text: str, name: str = "config.yaml") -> CompareConfig:
 
 _TOP = (
     "kind", "format", "hash", "names", "input", "keys", "non_keys", "current", "history",
-    "sensitive", "quarantine", "catalog", "max_deleted", "broadcast_rows", "checked_rows",
+    "sensitive", "quarantine", "catalog", "keep_deleted", "max_deleted", "broadcast_rows",
+    "checked_rows",
 )  # fmt: skip
 
 
-def _config(top: Value, faults: Faults) -> CompareConfig | None:
+def _config(top: Value) -> CompareConfig:
+    """What the document says. It is worth something only where no fault was noted."""
     entries = top.mapping(_TOP)
     form = _choice(entries, "format", Format, Format.PARQUET)
     columns = _columns(entries, top)
@@ -204,14 +209,13 @@ def _config(top: Value, faults: Faults) -> CompareConfig | None:
     _sensitive_fault(columns, places, entries, top)
     _name_faults(columns, names, entries)
     _same_place_fault(places, entries)
-    if "current" not in places or "history" not in places:
-        return None
+    current, history = places.get("current", Place()), places.get("history", Place())
     return CompareConfig(
         columns=columns,
-        current=places["current"],
-        history=places["history"],
+        current=current,
+        history=history,
         sensitive=places.get("sensitive"),
-        quarantine=places.get("quarantine") or places["history"].beside("_quarantined"),
+        quarantine=places.get("quarantine") or history.beside("_quarantined"),
         kind=_choice(entries, "kind", Kind, Kind.FULL),
         format=form,
         hash=_choice(entries, "hash", Algorithm, Algorithm.XXHASH64),
@@ -219,6 +223,7 @@ def _config(top: Value, faults: Faults) -> CompareConfig | None:
         input=_input(entries.get("input")),
         catalog=catalog,
         partition_by=_partitions(entries.get("current"), columns),
+        keep_deleted=_flag(entries, "keep_deleted", True),
         max_deleted=_number(entries, "max_deleted", 0.5, 1),
         broadcast_rows=int(_number(entries, "broadcast_rows", 200_000, 1e8)),
         checked_rows=int(_number(entries, "checked_rows", 10_000, 1e9)),
@@ -267,7 +272,7 @@ def _column(name: str, value: Value, *, is_key: bool = False) -> Column:
         value.fault("needs a type")
     return Column(
         name,
-        _type(entries["type"]) if "type" in entries else "string",
+        _type(replace(entries["type"], name=name)) if "type" in entries else "string",
         is_key,
         is_nullable=_flag(entries, "nullable", not is_key),
         is_compared=_flag(entries, "compared", True),
@@ -303,6 +308,8 @@ def _catalog(value: Value | None, form: Format) -> Catalog:
         if kind in kinds and needed not in entries:
             value.fault(f"of type {kind} needs `{needed}`")
     uri, name = _text(entries, "uri"), _text(entries, "name", "lake")
+    if kind == CatalogType.JDBC and uri and not _JDBC.match(uri):
+        entries["uri"].fault("must begin with sqlite:/// or postgresql://")
     if _has_password(uri):
         entries["uri"].fault(
             "must not have a password; set the environment variable COMPARE_CATALOG_PASSWORD"
@@ -351,6 +358,8 @@ def _place(value: Value, form: Format, catalog: Catalog) -> Place:
     allowed = ("path", "table", "partition_by") if value.name == "current" else ("path", "table")
     entries = value.mapping(allowed)
     place = Place(_absolute(_text(entries, "path")), _text(entries, "table"))
+    if set(place.path) & set("'`"):
+        entries["path"].fault("must not have quotes")
     if place.table and not _TABLE.fullmatch(place.table):
         entries["table"].fault(
             "must be words of letters, digits and underscores, with dots between"

@@ -184,7 +184,7 @@ def _with_held(rows: DataFrame, held: DataFrame | None) -> DataFrame:
     if held is None:
         return rows.withColumn(_HELD, F.lit(False))
     keys = held.select(KEY_HASH).distinct().withColumn(_HELD, F.lit(True))
-    return rows.join(F.broadcast(keys), KEY_HASH, "left")
+    return rows.join(keys, KEY_HASH, "left")
 
 
 def _missing(kind: Kind) -> Column:

@@ -93,6 +93,13 @@ COMPARE_MESSAGES: Mapping[str, Message] = {
         "Keep the type, name the new column differently, or begin with new places.",
         retry=_ASKED,
     ),
+    "compare:sensitive-changed": Message(
+        "Sensitive columns can't change",
+        "The current data set was made with other sensitive columns, or with other hashes of the "
+        "keys. Rows and their sensitive columns could not be joined any more.",
+        "Restore the configuration, or begin with new places.",
+        retry=_ASKED,
+    ),
     "compare:overtaken": Message(
         "Another comparison was faster",
         "Another comparison published a current data set at `{place}` meanwhile.",

@@ -21,7 +21,8 @@ class Faults:
 
     def add(self, line: int, text: str) -> None:
         """Note a fault."""
-        self.found.append((line, text))
+        if (line, text) not in self.found:
+            self.found.append((line, text))
 
     def __str__(self) -> str:
         return "; ".join(f"line {line}: {text}" for line, text in sorted(self.found))
