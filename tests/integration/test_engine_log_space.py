@@ -100,7 +100,7 @@ def test_a_disk_that_is_full_ends_the_run_with_a_sentence_and_loses_nothing(
     acknowledged."""
 
     def fail(world: World, traffic: Traffic) -> str:
-        child = world.start()
+        child = world.start(TEST_RECONNECT_SECONDS="0.5 1.0")
         with traffic.going_on():
             child.wait()
         child.end()

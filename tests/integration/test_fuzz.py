@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("what", ["mysql", "postgresql"])
-@pytest.mark.parametrize("thousands", [20, pytest.param(80, marks=pytest.mark.long)])
+@pytest.mark.parametrize("thousands", [8, pytest.param(80, marks=pytest.mark.long)])
 def test_mutated_events_are_borne(tmp_path: Path, what: str, thousands: int) -> None:
     """Guards every bound of the compiled loops, in a process where numba checks each index, and the
     checksums: without either, the run ends with an error. A slow reader of its own finds rows that

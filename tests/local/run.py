@@ -1,9 +1,10 @@
 """The process of a run without a JVM: `python -m tests.local.run <run>`, as `manage.py
 run_replicator <run>` otherwise. The engine's parts are the product's own; tasks are threads of this
-process."""
+process. `TEST_RECONNECT_SECONDS` ("0.5 1.0") sets how long capture waits before each new try."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,11 +26,14 @@ def main() -> None:
     django.setup()
     from replicators.connectors import registry
     from runners.engine import run
+    from runners.engine.capture import stream
     from runners.engine.tasks.local import LocalTasks
     from runners.management.commands.run_replicator import Command
 
     registry.targets()[NAME] = PLUGIN
     registry.targets()[duck.NAME] = duck.PLUGIN
+    if waits := os.environ.get("TEST_RECONNECT_SECONDS"):
+        stream.RECONNECT_SECONDS = tuple(map(float, waits.split()))
     run.opened_for = _no_session  # type: ignore[assignment]
     run.SparkTasks = lambda _, folder: LocalTasks(folder=folder)  # type: ignore[assignment, misc]
     Command().run_from_argv(["manage.py", "run_replicator", *sys.argv[1:]])
