@@ -61,10 +61,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """`make test` leaves the cases marked `long` to `make test-long`."""
     if config.getoption("--long"):
         return
-    late = [item for item in items if item.get_closest_marker("long")]
+    late = [item for item in items if _is_long(item)]
     if late:
         config.hook.pytest_deselected(items=late)
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        items[:] = [item for item in items if not _is_long(item)]
+
+
+def _is_long(item: pytest.Item) -> bool:
+    """Marked `long`, or `long_with` one of its parameters' ids."""
+    if item.get_closest_marker("long"):
+        return True
+    callspec = getattr(item, "callspec", None)
+    ids = callspec.id.split("-") if callspec else []
+    return any(set(mark.args) & set(ids) for mark in item.iter_markers("long_with"))
 
 
 def pytest_report_header() -> list[str]:

@@ -100,6 +100,7 @@ def test_a_column_that_is_renamed_between_two_chunks_ends_the_copy(database: Sql
         assert outcome(follower, 0, rest) == ALTERED
 
 
+@pytest.mark.long_with("mysql")
 def test_columns_that_swap_their_names_between_two_chunks_are_copied_afresh(
     database: SqlDatabase,
 ) -> None:

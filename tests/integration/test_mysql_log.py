@@ -298,6 +298,7 @@ def test_an_event_larger_than_a_packet(private_server: SqlServer) -> None:
             assert log.select(["id", "v"]).equals(follower.copy().sort_by("id"))
 
 
+@pytest.mark.long_with("MysqlServer")
 def test_the_log_goes_on_through_files_and_restarts(private_server: SqlServer) -> None:
     """Guards positions across FLUSH LOGS and a restart of the server, and reading again after a
     cut."""

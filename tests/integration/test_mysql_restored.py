@@ -86,6 +86,7 @@ def wait_for_another_second(database: SqlDatabase, position: Position) -> None:
     until(lambda: database.execute("SELECT unix_timestamp()")[0][0] > begun, "a new second")
 
 
+@pytest.mark.long_with("MysqlServer")
 def test_a_server_that_was_put_back_is_reported(private_server: SqlServer, tmp_path: Path) -> None:
     """Guards CORRECTNESS 26 against "0 rows, all fine": after a restore other transactions have the
     GTIDs and the places of those that were copied."""

@@ -63,6 +63,7 @@ def read_on(reader: LogReader, follower: Follower) -> list[int]:
     return [i for part in parts for i in part["id"].to_pylist()]
 
 
+@pytest.mark.long_with("mysql")
 def test_silence_is_an_idle_server_or_a_lost_connection(
     any_database: SqlDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:

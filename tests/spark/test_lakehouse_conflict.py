@@ -85,6 +85,7 @@ def overtaken(house: Lakehouse, table: TargetTable, late: FoldedBatch, first: Fo
     return held
 
 
+@pytest.mark.long_with("delta")
 def test_a_merge_that_another_process_did_meanwhile_is_not_done_again(house: Lakehouse) -> None:
     """Guards the token that `LakehouseWriter.merge` reads again at each try (CORRECTNESS 14): the
     other's commit carries the sequence, so the retry must find it done."""
@@ -122,6 +123,7 @@ def test_a_merge_that_lost_against_an_earlier_one_is_planned_again_on_top_of_it(
     assert house.writer.token(table).sequence == 9  # type: ignore[union-attr]
 
 
+@pytest.mark.long_with("delta")
 def test_a_commit_whose_end_is_unknown_is_not_done_again(house: Lakehouse) -> None:
     """Guards `Written.tried` and the token inside the commit (CORRECTNESS 14): a retry that does
     not look would append the rows a second time."""
@@ -146,6 +148,7 @@ def test_a_commit_whose_end_is_unknown_is_not_done_again(house: Lakehouse) -> No
     assert house.read(schema) == [(1, "a", "x"), (1, "a", "x"), (2, "b", None)]
 
 
+@pytest.mark.long_with("delta")
 def test_an_append_of_an_older_run_that_went_on_past_its_lease_is_seen(house: Lakehouse) -> None:
     """Guards CORRECTNESS 29: Iceberg takes a late append on top of anything (Delta refuses it). The
     newer run must say so, instead of leaving the rows there twice."""

@@ -166,7 +166,11 @@ def _level(watched: Watched, calls: int, merges: int) -> None:
 
 @pytest.mark.parametrize(
     "watched",
-    ["iceberg-sqlite", "iceberg-postgresql", pytest.param("delta", marks=pytest.mark.long)],
+    [
+        "iceberg-sqlite",
+        pytest.param("iceberg-postgresql", marks=pytest.mark.long),
+        pytest.param("delta", marks=pytest.mark.long),
+    ],
     indirect=True,
 )
 def test_five_hundred_calls_hold_no_more_than_thirty(watched: Watched) -> None:

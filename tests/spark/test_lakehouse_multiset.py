@@ -112,6 +112,7 @@ def test_batches_merged_one_after_the_other_equal_a_naive_replay(house: Lakehous
         assert held(house, schema) == state
 
 
+@pytest.mark.long_with("delta")
 def test_parts_of_a_batch_are_counted_together_and_a_repeated_merge_not_again(
     house: Lakehouse,
 ) -> None:

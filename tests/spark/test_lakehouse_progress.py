@@ -57,6 +57,7 @@ def reported(house: Lakehouse) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: r["sequence"])
 
 
+@pytest.mark.long_with("delta")
 def test_a_watermark_is_a_row_that_plain_readers_see(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ def _code(call: Any) -> str:
     return caught.value.code
 
 
+@pytest.mark.long_with("delta")
 def test_a_copy_is_seen_only_when_published_and_carries_its_token(house: Lakehouse) -> None:
     """Guards `publish_snapshot` (CORRECTNESS 13 and 15): rows, token and UUID become visible
     together, and doing it again after a crash changes nothing."""
@@ -92,6 +93,7 @@ def test_a_batch_inserts_updates_and_deletes_once(house: Lakehouse) -> None:
     assert house.writer.token(table).sequence == 9  # type: ignore[union-attr]
 
 
+@pytest.mark.long_with("delta")
 def test_unsent_columns_keep_the_targets_values_also_of_an_old_key(house: Lakehouse) -> None:
     """Guards the third step of CORRECTNESS 9 in `statements.mirror`: NULL would overwrite the
     value, and a changed key would lose it without `_origin`."""
@@ -133,6 +135,7 @@ def test_an_unsent_column_of_a_row_that_is_not_there_stops_the_table(house: Lake
     assert house.read(schema) == [(1, "a", "x")]
 
 
+@pytest.mark.long_with("delta")
 def test_a_truncate_replaces_everything_with_the_survivors(house: Lakehouse) -> None:
     """Guards CORRECTNESS 6: emptied and filled in two commits, readers would see an empty table;
     also an empty one carries its token."""
@@ -236,6 +239,7 @@ def test_columns_are_added_dropped_and_widened_once(house: Lakehouse) -> None:
     assert house.read(new) == [(1, 2, None), (2, 2**31 - 1, "m")]
 
 
+@pytest.mark.long_with("delta")
 def test_renamed_columns_keep_their_values_and_a_new_one_is_filled(house: Lakehouse) -> None:
     """Guards CORRECTNESS 21: by names, a rename would empty the column, and a swap mix two; the
     fill must leave the token."""
@@ -361,6 +365,7 @@ def test_the_first_and_the_last_moment_are_the_same_to_a_reader_that_is_not_spar
     assert house.read(schema) == [*rows, *later]
 
 
+@pytest.mark.long_with("delta")
 def test_only_rows_whose_values_are_nowhere_are_missing(house: Lakehouse) -> None:
     """Guards `keys.missing` (CORRECTNESS 9): looked for under the new key, a moved row would be
     read at the source without need; deletes and whole rows lack nothing."""
@@ -375,6 +380,7 @@ def test_only_rows_whose_values_are_nowhere_are_missing(house: Lakehouse) -> Non
     assert house.writer.missing_rows(table, partial).to_pylist() == [{"id": 30}]
 
 
+@pytest.mark.long_with("delta")
 def test_a_copy_stays_clustered_so_that_a_merge_reads_few_files(house: Lakehouse) -> None:
     """Files of the copy keep their intervals of keys; several of them in one would hide these from
     pruning."""
