@@ -24,6 +24,14 @@ SINK_NAMES = (
 """The places in a `ChangeSink`'s order of writes."""
 SQL_NAMES = ("copy_numbered", "copy_announced", "copy_swapped", "batch_staged", "batch_merged")
 """The places within one call of a SQL target (`connectors/sql/target.py`)."""
+REPAIR_NAMES = (
+    "repair_read",
+    "repair_cleared",
+    "repair_merged",
+    "repair_written",
+    "repair_recorded",
+)
+"""The places in a repair (`runners/engine/apply/repair.py`)."""
 NAMES = (
     "segment_renamed",
     "segment_recorded",
@@ -35,6 +43,7 @@ NAMES = (
     "target_merged",
     "merge_recorded",
     "round_ended",
+    *REPAIR_NAMES,
     "rewind_begun",
     "rewind_replayed",
     "rewind_published",

@@ -106,6 +106,10 @@ class FoldedBatch:
     soft delete: not as a living row), the merge adds nothing and leaves nothing under the row's
     key.
 
+    `repairs`: the batch writes rows again that are wrong in the target. Its sequence is that of the
+    table's token. It is applied although the token has that sequence already, and the token stays.
+    It has no unsent columns.
+
     With soft delete a key may have several rows, which `_sequence` tells apart. The last one whose
     origin lives counts. `ranges` cover the keys and origins (empty: no pruning is possible). Where
     their first columns have few values, `keys` holds all of these values.
@@ -124,6 +128,11 @@ class FoldedBatch:
     mode: Mode = Mode.MIRROR
     truncated_at: datetime | None = None
     no_inserts: bool = False
+    repairs: bool = False
+
+    def is_known(self, sequence: int) -> bool:
+        """Whether a table whose token has this sequence has the batch already."""
+        return sequence > self.sequence if self.repairs else sequence >= self.sequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from replicators.connectors.tasks import Tasks
 from runners.engine.apply.deliver import Deliverer
 from runners.engine.apply.merge import Applier, Merger
 from runners.engine.apply.refill import Filler
+from runners.engine.apply.repair import Repairer
 from runners.engine.apply.resolve import Resolver
 from runners.engine.apply.rewind import Rewinder, RewindTarget
 from runners.engine.apply.spending import Spending
@@ -105,6 +106,20 @@ class Kit:
             self.replicator,
             on_progress=on_progress,
             should_stop=should_stop,
+        )
+
+    def repairer(self, applier: Applier, spending: Spending) -> Repairer:
+        """Writes rows again from the source, or says why it can't."""
+        reader, params = self.job.source.row_reader, self.job.source_params
+        return Repairer(
+            self.target,
+            self.store,
+            self.log,
+            self.replicator,
+            applier,
+            (lambda: reader(params)) if reader else None,
+            spending,
+            self.settings.row_limit_bytes,
         )
 
     def publisher(self) -> Publisher | None:

@@ -206,6 +206,7 @@ class EngineRun:
             rounds=self._kit.rounds(heartbeat, self._applier, self._publisher),
             rewinder=self._rewinder,
             resolver=self._kit.resolver(heartbeat),
+            repairer=self._kit.repairer(self._applier, self._spending),
             spared=self._spending.seconds,
             evolver=self._evolver,
             is_spark_lost=lambda: jvm_ended(self._spark),

@@ -15,6 +15,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import Maintained, Resolved, Target
 from runners.engine.apply.maintenance import Upkeep, ends_more, maintenance_text
 from runners.engine.apply.merge import Applier, is_behind
+from runners.engine.apply.repair import Repairer
 from runners.engine.apply.resolve import Resolver
 from runners.engine.apply.rewind import Rewinder
 from runners.engine.capture.stream import Streaming
@@ -68,6 +69,7 @@ class Scheduler:
         rounds: TableRounds,
         rewinder: Rewinder | None,
         resolver: Resolver | None = None,
+        repairer: Repairer | None = None,
         spared: Callable[[TableId], float] = lambda _: 0.0,
         drops_vanished: bool = False,
         is_spark_lost: Callable[[], bool] = lambda: False,
@@ -89,6 +91,7 @@ class Scheduler:
         self._rounds = rounds
         self._rewinder = rewinder
         self._resolver = resolver
+        self._repairer = repairer
         self._pacing = Pacing(backlog, settings.merge_seconds, spared)
         self._table_snapshots = TableSnapshots(
             store, snapshots, streaming, replicator, patience=settings.retry_seconds
@@ -130,6 +133,8 @@ class Scheduler:
         still quiet.
         """
         stirred = self._backlog.tables() | self._drifts.tables() | self._upkeep.tables()
+        if self._repairer is not None:
+            stirred = stirred | self._repairer.look(rows)
         quiet = self._quiet
         if len(quiet) > 2 * len(rows):
             quiet.clear()
@@ -173,12 +178,20 @@ class Scheduler:
                     self._start(row, "snapshot", self._snapshot, self._copies)
             case TableState.FAILING:
                 self._retry(row)
-            case TableState.REPLICATING if row.rewind_to is not None:
-                self._start(row, "rewind", self._rewind, self._pool)
             case TableState.REPLICATING:
-                self._merge_if_due(row)
+                self._keep_up(row)
             case _:
                 pass
+
+    def _keep_up(self, row: TableRow) -> None:
+        """What people asked for comes before merges. A repair waits now and then, and lets merges
+        happen meanwhile."""
+        if row.rewind_to is not None:
+            self._start(row, "rewind", self._rewind, self._pool)
+        elif self._repairer is not None and self._repairer.is_due(row):
+            self._start(row, "repair", partial(self._repair, self._repairer), self._pool)
+        else:
+            self._merge_if_due(row)
 
     def _act_on_drift(self, row: TableRow) -> bool:
         drift = self._drifts.of(row)
@@ -399,6 +412,11 @@ class Scheduler:
         self._rounds.changed(row.id)
         self._rewinder.rewind(row)
         self._mark(row.id)
+
+    def _repair(self, repairer: Repairer, row: TableRow) -> None:
+        if repairer.may_write(row.id):
+            self._rounds.changed(row.id)
+        repairer.turn(self._store.table(row.id))
 
     def _mark(self, table: TableId) -> None:
         """Update the table's oldest unmerged change, also beyond the frontier."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from replicators.connectors import registry
-from replicators.connectors.contract.merging import MergeContract
+from replicators.connectors.contract.merging import MergeContract, MergeFixtures
 from replicators.connectors.contract.reading import ReadingContract
 from replicators.connectors.contract.target import TargetContract, TargetFixtures
 from replicators.connectors.model.schema import TableSchema
@@ -86,6 +86,14 @@ class TestLakehouseMerging(LakehouseFixtures, MergeContract):
     """Modes, columns and fences."""
 
 
-@pytest.mark.parametrize("form", ["iceberg", "delta"])
+@pytest.mark.parametrize("form", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
 class TestLakehouseReading(LakehouseFixtures, ReadingContract):
     """Rows that are read back."""
+
+
+@pytest.mark.parametrize("form", ["delta"])
+class TestDeltaReading(LakehouseFixtures, MergeFixtures):
+    """Delta's reader gives every type, and sees deletion vectors."""
+
+    every = ReadingContract.every
+    test_every_type = ReadingContract.test_rows_come_back_as_the_source_had_them

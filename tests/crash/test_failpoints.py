@@ -32,6 +32,7 @@ AT_ROUND = ("round_ended", "rewind_begun", "rewind_replayed", "rewind_published"
 AT_QUARANTINE = ("rows_quarantined",)
 AT_CHANGE = ("target_evolved",)
 NOT_LIVE = (
+    *failpoints.REPAIR_NAMES,
     *failpoints.SINK_NAMES,
     *failpoints.SQL_NAMES,
     *AT_START,

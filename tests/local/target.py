@@ -140,7 +140,7 @@ class LocalWriter:
         state = live.state()
         shown = LiveTable(state.owner, state.uuid, _token(state)) if state else None
         token = own_token(shown, table, self._written.get(place))
-        if token.sequence >= batch.sequence:
+        if batch.is_known(token.sequence):
             return MergeResult(False, token.table_uuid)
         rows = applied(live.rows(), table, batch)
         self._written[place] = Written(token.sequence, batch.sequence)

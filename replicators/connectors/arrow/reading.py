@@ -49,8 +49,7 @@ def _array(values: pa.Array, kind: pa.DataType) -> pa.Array:
         ends = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
         return pa.ListArray.from_arrays(ends.cast(pa.int32()), items, mask=plain.is_null())
     if pa.types.is_time(kind) and _is_text(values.type):
-        day = pa.scalar(_DAY, values.type)
-        moments = pc.binary_join_element_wise(day, values, pa.scalar("", values.type))
+        moments = pc.binary_join_element_wise(_DAY, values.cast(pa.string()), "")
         return moments.cast(pa.timestamp("us")).cast(pa.int64()).cast(kind)
     return values.cast(kind)
 

@@ -770,6 +770,48 @@ MESSAGES: Mapping[str, Message] = {
         "Another process has this verification, or it has ended already.",
         "Nothing to do.",
     ),
+    "repair:append": of_table(
+        "Append can't be repaired",
+        "Table `{table}` is kept as a list of changes, so it has no row of a key that could be "
+        "wrong.",
+        "Re-sync the table if changes are missing.",
+    ),
+    "repair:keyless": of_table(
+        "No key to repair by",
+        "Table `{table}` is copied without a key, so a single row can't be written again.",
+        "Re-sync the table: a fresh copy replaces all of its rows in one step.",
+    ),
+    "repair:excluded": of_table(
+        "Changes are left out",
+        "Table `{table}` leaves some kinds of changes out, so its copy may differ from the source.",
+        "Re-sync the table for a fresh copy.",
+    ),
+    "repair:target": of_table(
+        "Rows can't be read back",
+        "Rows of table `{table}` can't be read back from this target, so it is not known which "
+        "are wrong.",
+        "Re-sync the table.",
+    ),
+    "repair:source": of_table(
+        "Rows can't be read by key",
+        "This source can't read single rows of table `{table}`.",
+        "Re-sync the table: a fresh copy replaces all of its rows in one step.",
+    ),
+    "repair:keys": of_table(
+        "Keys don't fit",
+        "The key of table `{table}` has changed since these rows were found to differ.",
+        "Verify the table again, then repair what differs.",
+    ),
+    "repair:doubled": of_table(
+        "Key is there twice",
+        "The copy of table `{table}` has several rows of one key.",
+        "Remove all but one of them in the target by hand, or re-sync the table.",
+    ),
+    "repair:removed": of_table(
+        "Table not copied",
+        "Table `{table}` is no longer copied.",
+        "Nothing to do.",
+    ),
     "run:limit": Message(
         "All runs are taken",
         "{count} of {limit} replicators run: {names}. This one starts when one of them stops.",

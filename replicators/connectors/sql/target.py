@@ -420,7 +420,7 @@ class SqlMergeTarget:
         `target:conflict` if that may have been a process that died (`_late`)."""
         with self._of(table), self._late(table):
             there, row = self._own(table)
-            if row.sequence >= batch.sequence:
+            if batch.is_known(row.sequence):
                 return MergeResult(False, row.uuid)
             self._clear_others(table)
             staged = self._stage(table, batch)

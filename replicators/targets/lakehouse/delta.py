@@ -102,6 +102,10 @@ class Delta:
         session.conf.set("spark.databricks.delta.write.txnAppId", _application(token))
         session.conf.set("spark.databricks.delta.write.txnVersion", str(token.sequence))
 
+    def stamp_again(self, session: LentSession, token: Token) -> None:
+        """Nothing to do: the table's state keeps its token. Delta would skip a commit whose token
+        it has already."""
+
     def _open(self, names: tuple[str, ...]) -> Any:
         from deltalake import DeltaTable
 

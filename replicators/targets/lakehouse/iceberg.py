@@ -100,6 +100,10 @@ class Iceberg:
         for name, value in token_values(token).items():
             session.conf.set(SUMMARY_CONF + name, value)
 
+    def stamp_again(self, session: LentSession, token: Token) -> None:
+        """Add the table's present token to every commit of the session."""
+        self.stamp(session, token)
+
     def live(self, session: LentSession, names: tuple[str, ...]) -> LiveTable | None:
         """The table's own state; None if there is no such table. Read from its metadata file if
         this process can (some 10 ms), otherwise by three Spark queries."""

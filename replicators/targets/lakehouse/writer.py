@@ -212,11 +212,13 @@ class LakehouseWriter:
             names = self.names(table.source)
             live = self.format.live(session, names)
             token = own_token(live, table, self._written.get(place))
-            if token.sequence >= batch.sequence:
+            if batch.is_known(token.sequence):
                 return MergeResult(False, token.table_uuid)
-            self.format.stamp(
-                session, Token(table.replicator, table.generation, batch.sequence, token.table_uuid)
-            )
+            done = Token(table.replicator, table.generation, batch.sequence, token.table_uuid)
+            if batch.repairs:
+                self.format.stamp_again(session, done)
+            else:
+                self.format.stamp(session, done)
             self._fit_size(session, batch, live.rows if live else None)
             with self._lock:
                 self._written[place] = Written(token.sequence, batch.sequence)

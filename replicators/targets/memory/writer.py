@@ -83,7 +83,7 @@ class MemoryTarget:
             raise ReplicationError("target:table-missing", table=table.source)
         if (token.replicator, token.generation) != (table.replicator, table.generation):
             raise ReplicationError("target:table-replaced", table=table.source)
-        if token.sequence >= batch.sequence:
+        if batch.is_known(token.sequence):
             return MergeResult(False, token.table_uuid)
         moved = Token(table.replicator, table.generation, batch.sequence, token.table_uuid)
         _TOKENS[self.names(table.source)] = moved

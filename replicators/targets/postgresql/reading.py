@@ -235,7 +235,7 @@ def _item(kind: LogicalType) -> str:
             return f"({_shown(kind, 'e')})::text"
         case Bytes():
             return _shown(kind, "e")
-    return "encode(convert_to(format('%s', e), 'UTF8'), 'hex')"
+    return "CASE WHEN e IS NOT NULL THEN encode(convert_to(format('%s', e), 'UTF8'), 'hex') END"
 
 
 _NUMBERS = (Date, Timestamp, Time)

@@ -108,11 +108,11 @@ def _covers(read: _Read, missing: pa.Table) -> bool:
     """Whether all of these keys were asked for."""
     if missing.schema != read.keys.schema:
         return False
-    asked, wanted = _codes([read.keys, missing])
+    asked, wanted = codes_of([read.keys, missing])
     return bool(np.isin(wanted, asked).all())
 
 
-def _codes(tables: Sequence[pa.Table]) -> list[np.ndarray[Any, Any]]:
+def codes_of(tables: Sequence[pa.Table]) -> list[np.ndarray[Any, Any]]:
     """For each table, a number per row. Equal rows have equal numbers."""
     joined = pa.concat_tables(tables)
     codes = key_codes([joined.column(n) for n in joined.column_names])
@@ -140,7 +140,7 @@ def _filled(batch: FoldedBatch, missing: pa.Table, rows: pa.Table) -> FoldedBatc
 
 def _patched(folded: pa.Table, schema: TableSchema, missing: pa.Table, rows: pa.Table) -> pa.Table:
     keys = list(schema.key)
-    mine, lost, read = _codes([folded.select(keys), missing, rows.select(keys)])
+    mine, lost, read = codes_of([folded.select(keys), missing, rows.select(keys)])
     is_lost = np.isin(mine, lost) & folded.column("_unsent").is_valid().to_numpy()
     order = np.argsort(read)
     places = np.minimum(np.searchsorted(read[order], mine), max(len(read) - 1, 0))
