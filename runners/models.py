@@ -309,6 +309,41 @@ class Watermark(models.Model):
         return f"watermark {self.sequence} of {self.replicator_id}"
 
 
+class Delivery(models.Model):
+    """A data set that arrived whole (`connectors.poll.DeliveryReport`). `error_code` says why it
+    was refused."""
+
+    replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="deliveries")
+    schema_name = models.CharField(max_length=255)
+    table_name = models.CharField(max_length=255)
+    name = models.CharField(max_length=500)
+    mark = models.CharField(max_length=64)
+    arrived_at = models.DateTimeField()
+    recorded_at = models.DateTimeField(auto_now_add=True)
+    rows = models.BigIntegerField(default=0)
+    inserts = models.BigIntegerField(default=0)
+    updates = models.BigIntegerField(default=0)
+    deletes = models.BigIntegerField(default=0)
+    missing = models.BigIntegerField(default=0)
+    unchanged = models.BigIntegerField(default=0)
+    quarantined = models.BigIntegerField(default=0)
+    error_code = models.CharField(max_length=60, blank=True)
+    error_facts = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=["replicator", "-id"], name="deliveries_newest"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=["replicator", "schema_name", "table_name", "name", "mark"],
+                name="one_row_per_delivery",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"delivery {self.name} of {self.schema_name}.{self.table_name}"
+
+
 class Event(models.Model):
     """Something that happened: a change of state, or a person's action. It is written in the
     transaction of the change."""

@@ -254,6 +254,7 @@ def replicator_status(replicator: Replicator) -> dict[str, Any]:
         "state": view.shown.state,
         "desired_state": view.replicator.desired_state,
         "lag_seconds": view.lag_seconds,
+        "next_delivery_at": view.next_delivery_at,
         "consistent_at": consistent_at(replicator),
         "error": reported(view.error),
         "copy": copying and copying.to_json(),

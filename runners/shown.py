@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NotRequired, TypedDict
 
 from django.utils import timezone
 
+from replicators.config import source_plugin
 from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.lookup import message_of
 from replicators.models import Replicator
 from runners.metrics.status import FRESH_SECONDS, Shown, tables_held
@@ -95,6 +97,21 @@ class ReplicatorView:
     def lag_seconds(self) -> float | None:
         """The lag of the table that is furthest behind."""
         return self.totals.lag_seconds
+
+    @property
+    def has_deliveries(self) -> bool:
+        """Whether its source's data sets arrive whole: pages then show the next delivery in place
+        of a lag."""
+        try:
+            return source_plugin(self.replicator.source_kind).capabilities.has_deliveries
+        except ReplicationError:
+            return False
+
+    @property
+    def next_delivery_at(self) -> datetime | None:
+        """When a schedule looks for the next delivery; None where one is taken as it arrives."""
+        at = self.facts.get("next_delivery_at")
+        return datetime.fromtimestamp(at, UTC) if at and self.is_live else None
 
     @property
     def is_live(self) -> bool:

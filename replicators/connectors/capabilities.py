@@ -32,7 +32,8 @@ class SourceCapabilities:
     rows. `follows_keyless`: the log has the whole old rows of every table, so that updates and
     deletes are followed without a key too. `minimum_version`: the oldest server version.
     `log_label` and `reader_label` are the source's own words for its log and for what keeps our
-    place in it.
+    place in it. `has_deliveries`: changes come as whole data sets, by a schedule or when files
+    arrive. Pages then list the deliveries, and show the time of the next one instead of a lag.
     """
 
     columns: ColumnKnowledge = ColumnKnowledge.BY_LOG
@@ -43,6 +44,7 @@ class SourceCapabilities:
     minimum_version: str = ""
     log_label: str = "log"
     reader_label: str = ""
+    has_deliveries: bool = False
 
 
 class Delivery(StrEnum):

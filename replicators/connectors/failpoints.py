@@ -32,6 +32,13 @@ REPAIR_NAMES = (
     "repair_recorded",
 )
 """The places in a repair (`runners/engine/apply/repair.py`)."""
+DELIVERY_NAMES = (
+    "delivery_hashed",
+    "delivery_changes_written",
+    "delivery_compared",
+    "delivery_recorded",
+)
+"""The places while a delivery is compared (`sources/compared`)."""
 NAMES = (
     "segment_renamed",
     "segment_recorded",
@@ -57,6 +64,7 @@ NAMES = (
     "snapshot_recorded",
     *SINK_NAMES,
     *SQL_NAMES,
+    *DELIVERY_NAMES,
 )
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol
+from typing import Generic, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from replicators.connectors.closing import Closing
 from replicators.connectors.model.changes import FAULT_FIELDS, change_schema
 from replicators.connectors.model.positions import Position
-from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.params import P
 from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotWait
+from replicators.connectors.tasks import Tasks
 
 
 def polled_schema(schema: TableSchema) -> pa.Schema:
@@ -44,6 +45,31 @@ class TableChanges:
 
 
 @dataclass(frozen=True, slots=True)
+class DeliveryReport:
+    """A data set that arrived whole, as pages show it (`SourceCapabilities.has_deliveries`).
+
+    `name` is the source's name of it, and `mark` changes with its content: the same name may come
+    again with other rows. `at`: when it arrived, in seconds since the epoch. `rows` is what it has;
+    `missing` counts the rows that a delta set does not have (X). `code` and `facts` say why it was
+    refused; then nothing of it was applied.
+    """
+
+    table: TableId
+    name: str
+    mark: str
+    at: float
+    rows: int = 0
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    missing: int = 0
+    unchanged: int = 0
+    quarantined: int = 0
+    code: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Polled:
     """What one poll found: the changes of whole transactions, and the position after the last one.
 
@@ -51,13 +77,17 @@ class Polled:
     nothing changed in the chosen tables. `has_more`: the source has more changes now, so the next
     poll need not wait. `schema_version` is a new number whenever a chosen table's schema changed
     within or before this poll. The engine then describes the tables anew and polls again from the
-    same position, so that it learns which of the new columns are followed.
+    same position, so that it learns which of the new columns are followed. `deliveries` may repeat
+    what an earlier poll reported. `next_at`: when the source will have its next data, where a
+    schedule says so (seconds since the epoch).
     """
 
     position: Position
     changes: tuple[TableChanges, ...] = ()
     has_more: bool = False
     schema_version: int = 0
+    deliveries: tuple[DeliveryReport, ...] = ()
+    next_at: float | None = None
 
 
 class PollReader(Closing, Protocol):
@@ -83,6 +113,17 @@ class PollReader(Closing, Protocol):
     def acknowledge(self, position: Position) -> None:
         """Tell the source that everything up to `position` is durable here. Cheap; safe to
         repeat."""
+        ...
+
+
+@runtime_checkable
+class NeedsTasks(Protocol):
+    """A reader that spreads its work over the run's workers. The engine calls `use_tasks` before
+    anything else."""
+
+    def use_tasks(self, tasks: Tasks, progress: Callable[[int], None]) -> None:
+        """`progress` is to be called before each long step, with the number of rows in it: the
+        poll's deadline then starts again."""
         ...
 
 

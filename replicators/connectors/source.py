@@ -115,6 +115,7 @@ class SourcePlugin(Generic[P]):
     schema_at: Callable[[TableSchema, Position, int], TableSchema | None] | None = None
     places: Callable[[P], tuple[Place, ...]] = lambda _: ()
     messages: Mapping[str, Message] = field(default_factory=dict)
+    jars: Callable[[P], tuple[str, ...]] = lambda _: ()
     icon: str = "database"
     rank: int = 100
     is_hidden: bool = False

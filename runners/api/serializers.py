@@ -118,6 +118,40 @@ class WatermarkQuerySerializer(serializers.Serializer[Any]):
     limit = serializers.IntegerField(min_value=1, max_value=200, default=20)
 
 
+class RefusalSerializer(serializers.Serializer[Any]):
+    """Why a delivery was refused, and what to do."""
+
+    code = serializers.CharField()
+    title = serializers.CharField()
+    message = serializers.CharField()
+    suggestion = serializers.CharField()
+
+
+class DeliverySerializer(serializers.Serializer[Any]):
+    """A data set that arrived whole, and what it changed. `missing`: rows that a set of changed
+    rows does not have. Nothing of a delivery that was `refused` is applied."""
+
+    schema = serializers.CharField()
+    table = serializers.CharField()
+    name = serializers.CharField()
+    arrived_at = serializers.DateTimeField()
+    recorded_at = serializers.DateTimeField()
+    rows = serializers.IntegerField()
+    inserts = serializers.IntegerField()
+    updates = serializers.IntegerField()
+    deletes = serializers.IntegerField()
+    missing = serializers.IntegerField()
+    unchanged = serializers.IntegerField()
+    quarantined = serializers.IntegerField()
+    refused = RefusalSerializer(allow_null=True)
+
+
+class DeliveryQuerySerializer(serializers.Serializer[Any]):
+    """The number of deliveries asked for, newest first."""
+
+    limit = serializers.IntegerField(min_value=1, max_value=200, default=20)
+
+
 class CopyProgressSerializer(serializers.Serializer[Any]):
     """Progress of the current copies, summed over their tables: those of the first copy, or those
     that were asked for last. Expected rows are the source's estimates; null while those of one
@@ -136,13 +170,15 @@ class StatusSerializer(serializers.Serializer[Any]):
     """A replicator's live state. `failing`: it is retried automatically, or all of its tables fail.
     `lag_seconds` is that of its worst table; null while a table is being copied. `error`: what
     keeps the replicator from running; errors of tables are with the tables. `copy`: null where no
-    table waits for its copy or is being copied."""
+    table waits for its copy or is being copied. `next_delivery_at`: when the source's schedule
+    looks for its next delivery; null without a schedule."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
     state = serializers.ChoiceField(REPLICATOR_STATES)
     desired_state = serializers.ChoiceField(DESIRED)
     lag_seconds = serializers.FloatField(allow_null=True)
+    next_delivery_at = serializers.DateTimeField(allow_null=True)
     consistent_at = ConsistentSerializer(allow_null=True)
     error = TableErrorSerializer(allow_null=True)
     copy = CopyProgressSerializer(allow_null=True)

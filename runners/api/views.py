@@ -30,6 +30,7 @@ from runners.api import serializers
 from runners.logs import read
 from runners.models import Table
 from runners.tables import discovery
+from runners.tables.deliveries import deliveries_shown
 from runners.tables.quarantine import quarantined_json, quarantined_page
 from runners.tables.watermarks import watermarks_shown
 
@@ -287,6 +288,22 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     def watermarks(self, request: Request, pk: str) -> Response:
         query = asked(serializers.WatermarkQuerySerializer, request)
         return Response(watermarks_shown(self.get_object(), **query))
+
+    @asks(serializers.DeliveryQuerySerializer)
+    @extend_schema(
+        summary="The last deliveries of a source whose data sets arrive whole, with their changes",
+        tags=_TAGS,
+        responses={
+            200: serializers.DeliverySerializer(many=True),
+            400: ErrorSerializer,
+            404: ErrorSerializer,
+        },
+        filters=False,
+    )
+    @action(detail=True, pagination_class=None)
+    def deliveries(self, request: Request, pk: str) -> Response:
+        query = asked(serializers.DeliveryQuerySerializer, request)
+        return Response(deliveries_shown(self.get_object(), **query))
 
     @asks(serializers.LogQuerySerializer)
     @extend_schema(

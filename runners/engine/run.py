@@ -156,6 +156,7 @@ class EngineRun:
             next_number=last_number + 1,
             files=self._decoding,
             watchdog=self._watchdog,
+            tasks=self._tasks,
             on_seal=self._decoding.wake,
             on_fault=self._evolver.fault,
             wait=self._wait,

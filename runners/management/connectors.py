@@ -57,6 +57,7 @@ WORDS = {
     "has_exact_snapshot": "The first copy shows one moment",
     "has_row_filters": "Row filters",
     "can_quarantine": "Rows with a value that does not fit can wait apart",
+    "has_deliveries": "Changes come as whole data sets, by a schedule or when they arrive",
     "follows_keyless": "Updates and deletes are followed without a key",
     "modes": "Modes",
     "can_rewind": "A table can be rewound",

@@ -24,6 +24,7 @@ from replicators.config import source_plugin, target_can
 from replicators.connectors.capabilities import SourceCapabilities, TargetCapabilities
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.message import Message
 from replicators.models import Replicator
 from replicators.pages import View, is_partial, may_view
 from replicators.permissions import can_edit
@@ -33,7 +34,7 @@ from runners.metrics.copying import CopyProgress, copy_progress
 from runners.metrics.spending import Spending, spending_of
 from runners.metrics.status import FRESH_SECONDS
 from runners.metrics.totals import SINCE
-from runners.models import NewTable, Table, Watermark
+from runners.models import Delivery, NewTable, Table, Watermark
 from runners.pages.listing import (
     GROUPS,
     LINE_SORTS,
@@ -46,6 +47,7 @@ from runners.pages.listing import (
 )
 from runners.shown import ReplicatorView, TableView
 from runners.states import LABELS, TABLES_SHOWN, TableState
+from runners.tables.deliveries import deliveries_of, last_of_tables, refusal_of
 from runners.tables.discovery import tables_asked
 from runners.tables.watermarks import watermark_last
 from runners.verifying.selectors import (
@@ -57,6 +59,7 @@ from runners.verifying.selectors import (
 )
 
 FAILING_SHOWN = 5
+DELIVERIES_SHOWN = 20
 Query = Mapping[str, str]
 
 
@@ -109,6 +112,7 @@ class OverviewContext(HeadContext):
     spending: Spending | None
     verified: VerificationView | None
     verify_failed: VerificationView | None
+    deliveries: list[DeliveryLine]
     is_stale: bool
     body: str
 
@@ -148,6 +152,7 @@ def list_context(request: HttpRequest, query: Query) -> ListContext:
     chips += [(k, v, groups.count(k)) for k, v in GROUPS.items() if k in groups or k == asked.state]
     shown = [
         [line.view.shown.label, line.view.replicator.name, line.view.counts,
+        line.view.next_delivery_at,
         asdict(line.view.totals),
          asdict(line.recent), line.view.error]
         for line in page.rows
@@ -193,6 +198,22 @@ def source_can(replicator: Replicator) -> SourceCapabilities:
         return source_plugin(replicator.source_kind).capabilities
     except ReplicationError:
         return SourceCapabilities()
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryLine:
+    """A delivery in the list, and why it was refused."""
+
+    row: Delivery
+    refusal: Message | None
+
+
+def delivery_lines(view: ReplicatorView) -> list[DeliveryLine]:
+    """The last deliveries; none where the source has no deliveries."""
+    if not view.has_deliveries:
+        return []
+    rows = deliveries_of(view.replicator)[:DELIVERIES_SHOWN]
+    return [DeliveryLine(row, refusal_of(row)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +279,10 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
     consistent = watermark_last(replicator)
     spending = spending_of(replicator)
     verified, failed = verification_last(replicator), verification_failed(replicator)
+    deliveries = delivery_lines(view)
     version = version_of(
         verified and verified.row.pk, failed and failed.row.pk,
+        [(d.row.pk, d.row.error_code) for d in deliveries], view.next_delivery_at,
         _head_shown(view), view.waits_for, asdict(log), recent.rate, [t.to_json() for t in lines],
         worst and str(worst.row), hour.lag_p50, hour.lag_p99, consistent and consistent.pk,
         copying and copying.to_json(), spending and asdict(spending.use),
@@ -277,6 +300,7 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
         "spending": spending,
         "verified": verified,
         "verify_failed": failed,
+        "deliveries": deliveries,
         "is_stale": view.is_live and _is_old(view.facts_at, now),
         "body": "runners/partials/_overview.html",
         "version": version,
@@ -299,13 +323,15 @@ def charts_context(replicator: Replicator, query: Query) -> ChartsContext:
 @dataclass(frozen=True, slots=True)
 class TableLine:
     """A table in the list, with the rate of its copy. `slower`: why it is merged less often than
-    people asked for. `verified`: when it was compared last, and with which outcome."""
+    people asked for. `verified`: when it was compared last, and with which outcome. `delivery`: its
+    last one."""
 
     view: TableView
     rate: float | None
     eta_seconds: float | None
     slower: str = ""
     verified: TableVerified | None = None
+    delivery: Delivery | None = None
 
     @property
     def row(self) -> Table:
@@ -314,11 +340,15 @@ class TableLine:
 
 
 def _table_line(
-    view: TableView, rate: float | None, slower: str, verified: TableVerified | None
+    view: TableView,
+    rate: float | None,
+    slower: str,
+    verified: TableVerified | None,
+    delivery: Delivery | None,
 ) -> TableLine:
     left = (view.row.rows_total or 0) - view.row.rows_snapshotted
     eta = left / rate if rate and left > 0 else None
-    return TableLine(view, rate, eta, slower, verified)
+    return TableLine(view, rate, eta, slower, verified, delivery)
 
 
 def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -> TablesContext:
@@ -333,12 +363,14 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
     rates = charts.snapshot_rates(copying, now) if copying else {}
     spending = spending_of(replicator)
     compared = tables_verified(replicator, rows)
+    delivered = last_of_tables(replicator) if view.has_deliveries else {}
     lines = [
         _table_line(
             v,
             rates.get(v.row.pk),
             spending.why_slower(v.row) if spending else "",
             compared.get(TableId(v.row.schema_name, v.row.name)),
+            delivered.get((v.row.schema_name, v.row.name)),
         )
         for v in selectors.table_views(view, rows)
     ]
@@ -353,6 +385,7 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
             t.rate,
             t.slower,
             t.verified and t.verified.at,
+            t.delivery and (t.delivery.pk, t.delivery.error_code),
         ]
         for t in lines
     ]

@@ -16,6 +16,7 @@ from django.utils import timezone
 from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.poll import DeliveryReport
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import MergeCost
 from replicators.models import Replicator
@@ -62,6 +63,7 @@ from runners.store.mapping import (
 from runners.store.outages import database_errors_reported, written
 from runners.store.tables import PORTION as PORTION
 from runners.store.tables import KnownTables
+from runners.tables.deliveries import deliveries_record
 from runners.tables.discovery import table_vanished, tables_appeared
 from runners.tables.watermarks import versions_forget, watermark_publish
 from runners.transitions import table_transition
@@ -245,6 +247,10 @@ class DjangoStore:
     def record_repair_refused(self, repair: RepairRow, error: ReplicationError) -> None:
         with self._write():
             repairs.refused(repair, error, self._run)
+
+    def record_deliveries(self, reports: Sequence[DeliveryReport]) -> None:
+        with self._write():
+            deliveries_record(self._replicator, reports, self._run)
 
     def waits(self, text: str, *, is_new: bool) -> None:
         self._waits = {"waits": text, "waits_at": timezone.now().timestamp()}

@@ -92,6 +92,7 @@ EVENTS = {
     "schema_resync": ("refresh", "Re-sync after a schema change"),
     "tables_appeared": ("plus", "New tables at the source"),
     "source_waits": ("hourglass", "Waiting at the source"),
+    "delivery_refused": ("alert-triangle", "Delivery refused"),
     "table_ignored": ("ban", "New table ignored"),
     "run_created": ("clock", "Run scheduled"),
     "replicator_given_up": ("alert-circle", "Stopped trying"),

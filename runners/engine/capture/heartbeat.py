@@ -166,4 +166,5 @@ class Heartbeat:
             "segments_waiting": self._backlog.waiting,
             "captured_position": capture.position.ordinal if capture.position else None,
             "messages": capture.messages,
+            "next_delivery_at": capture.next_at,
         }

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.poll import Polled, PollReader
+from replicators.connectors.poll import DeliveryReport, Polled, PollReader
 from runners.engine import failpoints
 from runners.engine.capture.thread import CaptureThread
 from runners.engine.changelog.segments import ChangeLog
@@ -53,6 +53,7 @@ class PollCapture(CaptureThread):
         self._watchdog = watchdog
         self._tables: Sequence[TableSchema] | None = None
         self._version: int | None = None
+        self._reported: frozenset[DeliveryReport] = frozenset()
 
     def step(self) -> None:
         """Poll once."""
@@ -71,6 +72,7 @@ class PollCapture(CaptureThread):
         if self._is_stale.is_set():
             # A table that was chosen meanwhile may lack changes here: the next poll asks again.
             return
+        self._report(found)
         rows = sum(part.rows.num_rows for part in found.changes)
         if rows:
             self._record(found, rows)
@@ -79,6 +81,15 @@ class PollCapture(CaptureThread):
             self._seal_mark()
         if not found.has_more:
             self._stop.wait(self._seconds)
+
+    def _report(self, found: Polled) -> None:
+        """Record the deliveries that were not recorded yet. This comes before their changes: after
+        a crash the poll reports them again."""
+        self.next_at = found.next_at
+        fresh = [r for r in found.deliveries if r not in self._reported]
+        if fresh:
+            self._store.record_deliveries(fresh)
+            self._reported = frozenset(found.deliveries)
 
     def _record(self, found: Polled, rows: int) -> None:
         """The order of writes: files, then one transaction, then acknowledged."""

@@ -16,10 +16,11 @@ from replicators.connectors.control import HasMembers, SourceControl
 from replicators.connectors.log import LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
-from replicators.connectors.poll import PollReader
+from replicators.connectors.poll import NeedsTasks, PollReader
 from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.schema.policy import follows_renames
 from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotSession, SnapshotWait
+from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.capture.first_snapshot import FirstSnapshot, places
 from runners.engine.capture.polling import PollCapture, PolledFiles
@@ -68,6 +69,7 @@ class Streaming:
         next_number: int,
         files: PolledFiles,
         watchdog: Watchdog,
+        tasks: Tasks,
         on_seal: Callable[[], None],
         on_fault: Callable[[TableId, str, Mapping[str, str]], None],
         wait: Callable[[], SnapshotWait | None] = lambda: None,
@@ -81,6 +83,7 @@ class Streaming:
         self._next_number = next_number
         self._files = files
         self._watchdog = watchdog
+        self._tasks = tasks
         self._on_seal = on_seal
         self._on_fault = on_fault
         self._wait = wait
@@ -303,6 +306,8 @@ class Streaming:
         if source.poll is not None:
             polls = source.poll.reader(params, self._job.slot)
             seconds = source.poll.seconds(params)
+            if isinstance(polls, NeedsTasks):
+                polls.use_tasks(self._tasks, self._progressed)
             self._reader: LogReader | PollReader = polls
             self._make_capture: Callable[..., CaptureThread] = partial(
                 PollCapture,
@@ -315,6 +320,11 @@ class Streaming:
             assert source.log is not None
             reader = source.log.reader(params, self._job.slot)
             self._reader, self._make_capture = reader, partial(Capture, reader)
+
+    def _progressed(self, rows: int) -> None:
+        """The source begins a step over so many rows, in a poll or for a copy."""
+        for step in ("poll", "prepare", *(f"snapshot of {t.id}" for t in self._chosen)):
+            self._watchdog.extend(step, rows)
 
     def _first_view(self, wait: SnapshotWait) -> SnapshotSession:
         opener: FirstSnapshotOpener[Any] = self._job.source.stream.snapshot_first

@@ -39,7 +39,8 @@ class CaptureThread:
     """Reads one source until asked to stop. `run` is the thread's body. A fault ends it and is kept
     in `fault`.
 
-    `describe` gives the chosen tables. It is called again whenever they changed.
+    `describe` gives the chosen tables. It is called again whenever they changed. `next_at`: when
+    the source will have its next data, where it says so (seconds since the epoch).
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class CaptureThread:
         self.position: Position | None = None
         self.fault: BaseException | None = None
         self.is_waiting_for_space = False
+        self.next_at: float | None = None
         self.messages = 0
         self.bytes = 0
 

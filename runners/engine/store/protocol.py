@@ -18,6 +18,7 @@ from replicators.connectors.model.schema import TableId, TableSchema, TableSelec
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import MergeCost
 from runners.engine.store.copies import Copies, MemoryCopies
+from runners.engine.store.deliveries import Deliveries, MemoryDeliveries
 from runners.engine.store.events import Events, MemoryEvents
 from runners.engine.store.log_rows import ChangeFileRow as ChangeFileRow
 from runners.engine.store.log_rows import SegmentRow as SegmentRow
@@ -149,7 +150,7 @@ class TableMetrics:
     backlog_bytes: int = 0
 
 
-class Store(Copies, Events, Quarantine, Repairs, Watermarks, Protocol):
+class Store(Copies, Deliveries, Events, Quarantine, Repairs, Watermarks, Protocol):
     """The engine's memory. All writes carry the lease."""
 
     def memory(self) -> Memory: ...
@@ -317,7 +318,14 @@ def chosen(store: Store) -> tuple[TableSelection, ...]:
     return tuple(r.selection for r in store.tables() if r.is_chosen)
 
 
-class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryRepairs, MemoryWatermarks):
+class MemoryStore(
+    MemoryCopies,
+    MemoryDeliveries,
+    MemoryEvents,
+    MemoryQuarantine,
+    MemoryRepairs,
+    MemoryWatermarks,
+):
     """The in-memory twin for tests of the engine: the same promises, kept in a dict. `lost` makes
     every write fail with lease-lost."""
 

@@ -49,7 +49,8 @@ def opened_for(job: Job, settings: RunnerSettings) -> Iterator[SparkSession]:
     conf = {**job.target.spark_conf(params), **workers_conf(job.source, job.target)}
     local = _with_scratch(settings)
     with properties_for(job, settings) as properties:
-        spark = open_session(local, job.name, job.target.jars(params), conf, properties)
+        jars = (*job.target.jars(params), *job.source.jars(job.source_params))
+        spark = open_session(local, job.name, tuple(dict.fromkeys(jars)), conf, properties)
         _beside("workers", _begin, spark)
         try:
             yield spark

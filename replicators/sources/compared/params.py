@@ -1,0 +1,145 @@
+"""The settings of files or a query that are compared. Parsing only; nothing is opened here."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from replicators.connectors.addresses import Place
+from replicators.connectors.locations import STORES_SETTINGS, location_fault, location_places
+from replicators.connectors.params import InvalidParams, param
+from replicators.sources.compared import pattern
+from replicators.sources.compared.lists import columns_fault, keys_fault
+from replicators.sources.compared.schedule import cron_fault
+
+FULL, DELTA = "all rows", "only new and changed rows"
+BY_ENDING = "by the file's ending"
+FORMATS = {"CSV": "csv", "JSON lines": "json", "Parquet": "parquet", "Avro": "avro", "ORC": "orc"}
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedParams:
+    """Where the data sets come from, what identifies their rows, when they are read, and where the
+    state is kept that they are compared with."""
+
+    files: str = param(
+        "Files",
+        help="Path of the files. {table} stands for the table's name, {delivery} for the name of "
+        "a delivery, such as a date; * for any text. For example /data/in/{delivery}/{table}.csv, "
+        "or /data/in/{table}.csv for a file that is replaced.",
+        secrets_go=STORES_SETTINGS,
+        check=pattern.fault,
+    )
+    state: str = param(
+        "State",
+        help="Folder or object store where each row's state is kept for the next comparison, for "
+        "example /data/state. It takes about as much space as the tables in Parquet.",
+        secrets_go=STORES_SETTINGS,
+        check=location_fault,
+    )
+    keys: str = param(
+        "Key columns",
+        help="The columns that identify a row: of each table (customers: id; lines: order, line), "
+        "or the same of all tables (id).",
+        default="",
+        note="needed for files",
+        check=keys_fault,
+    )
+    rows: str = param(
+        "A delivery has",
+        help="All rows: a row that is missing was deleted. Only new and changed rows: a row that "
+        "is missing stays as it is.",
+        default=FULL,
+        choices=(FULL, DELTA),
+    )
+    schedule: str = param(
+        "Schedule",
+        help="Cron expression in UTC: when files are looked for, for example 0 6 * * * for every "
+        "day at 6. Empty: when they arrive.",
+        default="",
+        check=cron_fault,
+    )
+    largest_loss: int = param(
+        "Largest loss (percent)",
+        help="A delivery of all rows that would delete a larger share of the table is refused. "
+        "100 allows any.",
+        default=50,
+        minimum=0,
+        maximum=100,
+    )
+    columns: str = param(
+        "Column types",
+        help="Types of columns, where what the files show is not right: customers: id bigint, "
+        "since date; lines: price decimal(12,2). Other columns keep the type that was found.",
+        default="",
+        check=columns_fault,
+    )
+    format: str = param("Format", default=BY_ENDING, choices=(BY_ENDING, *FORMATS))
+    delimiter: str = param("CSV delimiter", help="One character, or \\t for a tab", default=",")
+    null_text: str = param(
+        "CSV text for NULL", help="Empty: a value that is empty and not quoted is NULL", default=""
+    )
+    marker: str = param(
+        "Marker file",
+        help="A file that says that a delivery is complete, such as _SUCCESS. It lies in the same "
+        "folder. Empty: a delivery is read when its files have not changed for a while.",
+        default="",
+    )
+    settle_seconds: int = param(
+        "Unchanged for (seconds)",
+        help="How long a delivery's files must stay as they are before they are read",
+        default=10,
+        minimum=0,
+        maximum=86400,
+    )
+    schema_name: str = param(
+        "Schema name", help="Name of the schema that the tables appear in", default="delivered"
+    )
+
+    def __post_init__(self) -> None:
+        errors: dict[str, str] = {}
+        if len(self.separator) != 1:
+            errors["delimiter"] = "must be one character, or \\t"
+        if not self.schema_name.strip() or "." in self.schema_name or "/" in self.schema_name:
+            errors["schema_name"] = "must be a name without dots and slashes"
+        if "/" in self.marker:
+            errors["marker"] = "must be the name of a file, without a folder"
+        if errors:
+            raise InvalidParams(errors)
+
+    @property
+    def separator(self) -> str:
+        """The delimiter of CSV files, as one character."""
+        return "\t" if self.delimiter == "\\t" else self.delimiter
+
+    @property
+    def is_full(self) -> bool:
+        """Whether each delivery has all rows."""
+        return self.rows == FULL
+
+    @property
+    def state_root(self) -> str:
+        """The place of the states, a path or a URL without a trailing slash."""
+        text = self.state
+        for other in ("s3a://", "s3n://"):
+            text = "s3://" + text[len(other) :] if text.startswith(other) else text
+        return text.removeprefix("file://").rstrip("/")
+
+    def folder_of(self, name: str) -> str:
+        """The folder that belongs to one replicator."""
+        return f"{self.state_root}/{name}"
+
+    @property
+    def schemas_folder(self) -> str:
+        """Where the columns are kept that were seen in these files, so that types stay."""
+        parts = (self.files, self.format, self.delimiter, self.null_text)
+        word = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+        return f"{self.state_root}/_columns-{word}"
+
+
+def places(params: ComparedParams) -> tuple[Place, ...]:
+    """The folders or servers of the files and of the state."""
+    return (
+        *location_places(pattern.fixed_folder(params.files), "Files"),
+        *location_places(params.state, "State"),
+    )
