@@ -42,6 +42,16 @@ class CurrentRows(Protocol):
 
 
 @runtime_checkable
+class Divisible(Protocol):
+    """`CurrentRows` that can be read in parts, in tasks side by side."""
+
+    def parts(self, bytes_a_part: int) -> Sequence[CurrentRows]:
+        """The same rows in parts of about so many bytes as the target stores them. Each row is in
+        one part. At least one part."""
+        ...
+
+
+@runtime_checkable
 class ReadsRows(Protocol):
     """A `MergeTarget` whose rows can be read back."""
 

@@ -33,6 +33,7 @@ from replicators.connectors.model.types import (
     Timestamp,
     Uuid,
 )
+from replicators.connectors.reading import Divisible
 from replicators.connectors.target import FitKind, ReadsRows, TargetPlugin, TargetTable
 
 _NUMBERS = itertools.count(1)
@@ -117,7 +118,11 @@ class ReadingContract(MergeFixtures):
             keys = wanted.select(["id"])
             by_keys = opened.rows_by_keys(pa.concat_tables([keys, _ids(1, 99)]))
             some = pa.Table.from_batches(opened.rows(["c5", "id"]))
+            parts = opened.parts(1) if isinstance(opened, Divisible) else [opened]
+            divided = pickle.loads(pickle.dumps(parts))  # noqa: S301
+            joined = pa.Table.from_batches([b for part in divided for b in part.rows()])
         assert_same(found, wanted)
+        assert_same(joined, wanted)
         assert_same(by_keys, wanted)
         assert_same(some, wanted.select(["c5", "id"]))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal as PyDecimal
 from functools import reduce
@@ -23,6 +23,9 @@ from replicators.targets.lakehouse.errors import translate
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.table import DataScan
+
+    from replicators.connectors.reading import CurrentRows
 
 ROWS_AT_ONCE = 1 << 16
 _PUSHED = (Int, Decimal, String, Uuid, Date, Timestamp)
@@ -89,6 +92,14 @@ class LakehouseRows:
                 parts.append(reading.with_keys(reading.fitted(found, whole), keys))
         return pa.concat_tables(parts).select(names)
 
+    def parts(self, bytes_a_part: int) -> Sequence[CurrentRows]:
+        """See `Divisible.parts`."""
+        if not isinstance(self.scan, IcebergScan):
+            return (self,)
+        with translated(self.schema.id):
+            scans = self.scan.parts(bytes_a_part)
+        return [replace(self, scan=scan) for scan in scans]
+
     def _limits(self, name: str, **limits: Any) -> Limits:
         is_pushed = isinstance(self.schema.column(name).type, _PUSHED)
         return Limits(name, **limits) if is_pushed else Limits()
@@ -111,25 +122,41 @@ def translated(table: TableId) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class IcebergScan:
-    """A snapshot of an Iceberg table, from its metadata file."""
+    """A snapshot of an Iceberg table, from its metadata file. `share` (number, of how many): every
+    so many-th of its files, from that number on."""
 
     metadata: str
     snapshot: int | None
+    share: tuple[int, int] = (0, 1)
 
     def __call__(
         self, columns: Sequence[str], limits: Limits, mode: Mode, /
     ) -> Iterator[pa.RecordBatch]:
-        from pyiceberg.table import StaticTable
+        """One file after the other: a reader of all files at once would hold all that it has read
+        before somebody takes it."""
+        from pyiceberg.io.pyarrow import ArrowScan
 
         if self.snapshot is None:
             return
-        table = StaticTable.from_metadata(self.metadata)
-        found = table.scan(
-            row_filter=_iceberg_filter(limits, mode),
-            selected_fields=tuple(columns),
-            snapshot_id=self.snapshot,
-        )
-        yield from found.to_arrow_batch_reader()
+        found = self._scan(row_filter=_iceberg_filter(limits, mode), selected_fields=tuple(columns))
+        number, shares = self.share
+        files = sorted(found.plan_files(), key=lambda task: task.file.file_path)[number::shares]
+        reader = ArrowScan(found.table_metadata, found.io, found.projection(), found.row_filter)
+        for file in files:
+            yield from reader.to_record_batches([file])
+
+    def parts(self, bytes_a_part: int) -> Sequence[IcebergScan]:
+        """Scans of about equally many files each."""
+        if self.snapshot is None:
+            return (self,)
+        sizes = [task.file.file_size_in_bytes for task in self._scan().plan_files()]
+        shares = max(1, min(len(sizes), -(-sum(sizes) // bytes_a_part)))
+        return [replace(self, share=(number, shares)) for number in range(shares)]
+
+    def _scan(self, **chosen: Any) -> DataScan:
+        from pyiceberg.table import StaticTable
+
+        return StaticTable.from_metadata(self.metadata).scan(snapshot_id=self.snapshot, **chosen)
 
 
 def _iceberg_filter(limits: Limits, mode: Mode) -> BooleanExpression:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.reading import CurrentRows
+from replicators.connectors.reading import CurrentRows, Divisible
 from replicators.connectors.snapshot import (
     Chunk,
     ChunkReader,
@@ -34,6 +34,8 @@ from runners.engine.verify.settle import Pending
 from runners.engine.verify.throttle import Throttle
 
 KEYS_A_QUERY = 1000
+KEYS_MOST = 3000
+BYTES_A_PART = 64 << 20
 CHUNKS_A_JOB = 4
 JOBS_AT_ONCE = 2
 BUCKETS_A_JOB = 8
@@ -147,7 +149,11 @@ def read_source(
 
 def read_target(tools: Tools, plan: Plan, rows: CurrentRows) -> list[Part]:
     """Read the target's rows into pair files."""
-    return tools.tasks.map(partial(pairs.read_target, plan=plan), [rows])
+    return tools.tasks.map(partial(pairs.read_target, plan=plan), _parts(rows))
+
+
+def _parts(rows: CurrentRows) -> Sequence[CurrentRows]:
+    return rows.parts(BYTES_A_PART) if isinstance(rows, Divisible) else [rows]
 
 
 def compare(
@@ -223,7 +229,8 @@ class ScanLookup:
 def target_lookup(
     opened: Callable[[], AbstractContextManager[CurrentRows]], tools: Tools, plan: Plan
 ) -> Callable[[Pending], pa.Table]:
-    """Reads target rows: by key, or without one by a search through the table."""
+    """Reads target rows: by key, or without one, or for many keys, by a search through the
+    table."""
 
     def by_key(pending: Pending) -> pa.Table:
         assert pending.keys is not None
@@ -238,10 +245,13 @@ def target_lookup(
     def by_search(pending: Pending) -> pa.Table:
         with opened() as rows:
             function = partial(pairs.search_target, plan=plan, wanted=pending.hashes)
-            (found,) = tools.tasks.map(function, [rows])
-        return pairs.from_ipc(found.rows)
+            found = tools.tasks.map(function, _parts(rows))
+        return pa.concat_tables([pairs.from_ipc(f.rows) for f in found])
 
-    return by_key if plan.key else by_search
+    def by_either(pending: Pending) -> pa.Table:
+        return by_key(pending) if len(pending) <= KEYS_MOST else by_search(pending)
+
+    return by_either if plan.key else by_search
 
 
 def hashes_of(found: Sequence[Candidates], most: int) -> tuple[Hashes, int]:

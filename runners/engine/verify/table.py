@@ -71,6 +71,8 @@ class _State:
     rows: int = 0
     estimate: int | None = None
     step: Step = Step.WAIT
+    read_seconds: float = 0.0
+    compared_seconds: float = 0.0
     report: dict[str, Any] = field(default_factory=dict)
 
 
@@ -87,7 +89,17 @@ def verify_table(work: Work, row: TableRow) -> TableReport:
     state = _State(row, found)
     report = replace(report, left_out=found.left_out, notes=found.notes)
     try:
-        return replace(_TableVerifier(work, state).verify(report), ended_at=time.time())
+        done = replace(_TableVerifier(work, state).verify(report), ended_at=time.time())
+        logger.info(
+            "Compared %d rows in %.1f s (reading %.1f s, comparing hashes %.1f s): %s.",
+            done.rows_source,
+            done.ended_at - began,
+            state.read_seconds,
+            state.compared_seconds,
+            done.outcome,
+            extra={"table": str(row.id)},
+        )
+        return done
     except Stopped:
         return _ended(replace(report, **state.report), Outcome.STOPPED)
     except ReplicationError as err:
@@ -181,6 +193,7 @@ class _TableVerifier:
         sequence = self._caught_up(position)
         state.report |= {"position": position, "sequence": sequence}
         self._tell(Step.READ)
+        began = time.monotonic()
         with self._current() as rows:
             pool = ThreadPoolExecutor(1, "verify-target")
             try:
@@ -199,6 +212,7 @@ class _TableVerifier:
                         self._tell()
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+        state.read_seconds = time.monotonic() - began
         state.report["rows_target"] = sum(p.rows for p in found)
         return plan, (ours, found)
 
@@ -225,7 +239,9 @@ class _TableVerifier:
     def _candidates(self, plan: Plan, ours: list[Part], theirs: list[Part]) -> tuple[Pending, int]:
         """The rows that differ, and how many there are."""
         self._tell(Step.COMPARE)
+        began = time.monotonic()
         found = reading.compare(self._work.tools, plan, ours, theirs)
+        self._state.compared_seconds = time.monotonic() - began
         if not plan.key:
             rows, count = reading.hashes_of(found, plan.limit)
             return Pending(rows, None), count

@@ -14,17 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from replicators.connectors import registry
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.model.types import LogicalType, String
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import Fit, FitKind
 from replicators.sources.memory.database import database, insert, update
 from runners.engine import run
+from runners.engine.job import Job
 from runners.engine.store.protocol import TableRow, TableState
 from runners.engine.store.quarantine import QuarantinedRow
 from runners.engine.tasks.local import LocalTasks
-from runners.engine.verify import pairs
+from runners.engine.verify import pairs, reading
 from runners.engine.verify.comparable import scope
 from runners.engine.verify.following import FollowedStore
 from runners.engine.verify.report import (
@@ -67,6 +70,10 @@ class VerifiedWorld(PolledWorld):
     """A world whose copies are compared."""
 
     is_running = True
+    source: SourcePlugin[Any] = registry.sources()["memory"]
+
+    def job(self) -> Job:
+        return replace(super().job(), source=self.source)
 
     def verify(self, heard: Heard | None = None, **options: Any) -> Report:
         return verify(
@@ -128,7 +135,16 @@ def test_a_copy_without_damage_has_no_difference(world: VerifiedWorld, running: 
     assert not list((world.folder / "files").iterdir())
 
 
-def test_each_kind_of_damage_is_named(world: VerifiedWorld, running: Running) -> None:
+@pytest.mark.parametrize("by_key", [True, False], ids=["by key", "by search"])
+def test_each_kind_of_damage_is_named(
+    world: VerifiedWorld, running: Running, monkeypatch: pytest.MonkeyPatch, by_key: bool
+) -> None:
+    """Rows are read again by their keys, or by a search through both sides: where the source reads
+    no rows by key, and where there are many."""
+    if not by_key:
+        monkeypatch.setattr(reading, "KEYS_MOST", 0)
+        world.source = replace(world.source, row_reader=None)
+
     def damage(rows: pa.Table) -> pa.Table:
         ids = rows.column("id").to_pylist()
         rows = with_value(rows, "note", ids.index(3), "")
