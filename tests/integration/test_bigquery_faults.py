@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from requests.adapters import HTTPAdapter
+from requests.exceptions import ConnectionError as NoAnswer
 
 from demo.bigquery import EmbeddedBigQuery
 from replicators.connectors.model.schema import Column, TableId, TableSchema
@@ -189,6 +191,27 @@ def test_a_job_whose_answer_was_lost_is_found_and_not_run_twice(
         monkeypatch.setattr(writer.client.jobs, "_begun", cutting)
         assert writer.merge(live, batch(tmp_path, 20)).was_applied
         assert proxy.cuts == 1 and cut
+    assert [r[0] for r in query(params, "orders", "id")] == [1, 2, 1020]
+
+
+def test_a_load_whose_last_answer_was_lost_is_not_loaded_twice(
+    opened: Open, params: BigQueryParams, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `_is_upload_gone`: the file was there as a whole and the job ran, but the answer was
+    lost. The piece that comes again belongs to no upload."""
+    writer, send, lost = opened(), HTTPAdapter.send, list[str]()
+    live = published(writer)
+
+    def losing(self: HTTPAdapter, request: Any, *args: Any, **named: Any) -> Any:
+        answer = send(self, request, *args, **named)
+        if request.method == "PUT" and not lost:
+            lost.append(request.url)
+            raise NoAnswer("lost")
+        return answer
+
+    monkeypatch.setattr(HTTPAdapter, "send", losing)
+    assert writer.merge(live, batch(tmp_path, 20)).was_applied
+    assert lost
     assert [r[0] for r in query(params, "orders", "id")] == [1, 2, 1020]
 
 

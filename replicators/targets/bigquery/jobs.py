@@ -215,7 +215,7 @@ class Jobs:
 
     def _begun(self, name: str, begin: Callable[[str], J]) -> J:
         """The job of this name: started now, or by an earlier request whose answer was lost."""
-        from google.api_core.exceptions import Conflict, ServerError
+        from google.api_core.exceptions import ClientError, Conflict, ServerError
         from requests.exceptions import RequestException
 
         for is_last in (False, False, True):
@@ -223,8 +223,8 @@ class Jobs:
                 return begin(name)
             except Conflict:
                 return self._get(name)  # type: ignore[no-any-return]
-            except (RequestException, ServerError):
-                if is_last:
+            except (RequestException, ServerError, ClientError) as err:
+                if is_last or (isinstance(err, ClientError) and not _is_upload_gone(err)):
                     raise
                 self.waits(FIRST_WAIT_SECONDS)
         raise AssertionError("unreachable")
@@ -236,3 +236,11 @@ class Jobs:
             return
         with self._lock:
             self._unsettled.setdefault(work[0], set()).add(name)
+
+
+def _is_upload_gone(err: Any) -> bool:
+    """Whether the service no longer knows the upload that a piece was sent for: it has expired, or
+    it was complete and that answer was lost. It has to begin again (404 and 410 of a PUT):
+    https://cloud.google.com/bigquery/docs/reference/api-uploads#errors."""
+    request = getattr(getattr(err, "response", None), "request", None)
+    return err.code in (404, 410) and getattr(request, "method", "") == "PUT"

@@ -343,6 +343,22 @@ def test_a_lost_answer_leads_to_the_same_job() -> None:
     assert len(service.begun) == 1
 
 
+def gone(method: str) -> NotFound:
+    """What a request that is answered 404 raises."""
+    return NotFound("gone", response=SimpleNamespace(request=SimpleNamespace(method=method)))
+
+
+def test_an_upload_that_the_service_does_not_know_any_more_begins_again() -> None:
+    """Guards `_is_upload_gone`: the answer to the last piece was lost, and the piece comes again.
+    The table would count as missing and need a fresh copy."""
+    service = Service(gone("PUT"))
+    jobs_of(service).query("an upload", "a")
+    assert len(service.begun) == 1
+    with pytest.raises(ReplicationError) as caught:
+        jobs_of(Service(gone("POST"))).query("an upload", "a")
+    assert caught.value.code == "target:table-missing"
+
+
 def test_a_job_that_failed_for_a_passing_reason_gets_the_next_number() -> None:
     service = Service(told("backendError"), told("jobRateLimitExceeded"))
     jobs_of(service).query("SELECT 1", "a")
