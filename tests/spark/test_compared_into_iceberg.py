@@ -12,6 +12,7 @@ import pytest
 
 from replicators.connectors import failpoints
 from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.compared import PLUGIN
 from replicators.targets.lakehouse import PLUGIN as LAKEHOUSE
 from replicators.targets.lakehouse.naming import names
@@ -80,7 +81,7 @@ def test_two_deliveries_reach_iceberg_also_over_a_crash(
 
     def die(name: str) -> None:
         if name == "delivery_recorded":
-            raise MemoryError("died here")
+            raise ReplicationError("run:lease-lost")
         hit(name)
 
     monkeypatch.setattr(failpoints, "hit", die)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from replicators.connectors.files import is_there
-from replicators.sources.compared import pattern
+from replicators.sources.compared import database, pattern
 from replicators.sources.compared.errors import reading
 from replicators.sources.compared.params import ComparedParams
 from replicators.sources.compared.pattern import Found
+from replicators.sources.compared.schedule import last_before
 
 Order = tuple[tuple[int, int | str], ...]
 
@@ -43,7 +45,12 @@ def order_of(delivery: str) -> Order:
 
 
 def arrivals(params: ComparedParams) -> list[Arrival]:
-    """All deliveries in their order. `source:files-unreachable`."""
+    """All deliveries in their order. Each table of a database has one, that of the schedule's last
+    time. `source:files-unreachable`, `source:database-unreadable`."""
+    if params.database:
+        at = last_before(params.schedule, time.time())
+        name = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return [Arrival(table, name, name, at, (), 0) for table in database.tables(params)]
     groups: dict[tuple[str, str], list[Found]] = defaultdict(list)
     with reading("files"):
         for file in pattern.found(params.files):

@@ -12,8 +12,8 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.sources.compared.arrivals import arrivals
 from replicators.sources.compared.catalog import ComparedCatalog
+from replicators.sources.compared.columns import key_of
 from replicators.sources.compared.errors import reading
-from replicators.sources.compared.lists import keys_of
 from replicators.sources.compared.params import ComparedParams
 
 _NO_KEY_TYPES = (Float, Json, Bytes)
@@ -71,7 +71,7 @@ class ComparedChecks(Closing):
                 )
 
     def _of_key(self, schema: TableSchema) -> Iterator[Problem]:
-        named = keys_of(self._params.keys, schema.id.name)
+        named = key_of(self._params, schema.id.name)
         if not named:
             yield Problem.of("source:no-key-named", table=schema.id)
         known: dict[str, Column] = {c.name: c for c in schema.columns}

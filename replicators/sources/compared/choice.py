@@ -71,7 +71,7 @@ class Choice:
 
     def is_still(self, arrival: Arrival) -> bool:
         """Whether its files are as they were."""
-        return any(a.mark == arrival.mark for a in arrivals(self._params))
+        return not arrival.files or any(a.mark == arrival.mark for a in arrivals(self._params))
 
     # --- refused ------------------------------------------------------------------------------
     def _is_refused(self, arrival: Arrival, table: TableId) -> bool:

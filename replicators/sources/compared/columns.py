@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from replicators.connectors import files
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.sources.compared import database
 from replicators.sources.compared.arrivals import Arrival
 from replicators.sources.compared.errors import reading, writing
 from replicators.sources.compared.journal import word_of
@@ -100,6 +101,9 @@ def arrow_schema(params: ComparedParams, path: str) -> pa.Schema:
 
 def present(params: ComparedParams, arrival: Arrival) -> list[Column]:
     """The columns that the first file of a delivery shows. `source:file-unreadable`."""
+    if params.database:
+        there = database.relation(params, arrival.table)
+        return list(there.columns) if there is not None else []
     path = arrival.files[0]
     try:
         with reading("files"):
@@ -156,8 +160,9 @@ def described(params: ComparedParams, table: str, newest: Arrival | None) -> Tab
         found[name] = Column(name, kind, name_of(kind))
     if not found:
         return None
-    key = tuple(n for n in keys_of(params.keys, table) if n in found)
-    is_whole = len(key) == len(keys_of(params.keys, table))
+    wanted = key_of(params, table)
+    key = tuple(n for n in wanted if n in found)
+    is_whole = len(key) == len(wanted)
     columns = [
         replace(c, ordinal=at, nullable=c.name not in key) for at, c in enumerate(found.values(), 1)
     ]
@@ -169,6 +174,15 @@ def described(params: ComparedParams, table: str, newest: Arrival | None) -> Tab
         native_id=zlib.crc32(f"{params.schema_name}.{table}".encode()) | 1 << 32,
         full_before=True,
     )
+
+
+def key_of(params: ComparedParams, table: str) -> tuple[str, ...]:
+    """The key that a person named, or else the one that the database knows."""
+    named = keys_of(params.keys, table)
+    if named or not params.database:
+        return named
+    there = database.relation(params, table)
+    return there.key if there is not None else ()
 
 
 def newest_of(found: Sequence[Arrival]) -> dict[str, Arrival]:

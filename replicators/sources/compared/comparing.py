@@ -7,6 +7,7 @@ durable when `compare` returns, and `journal.Journal.add` makes them known.
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +27,13 @@ from replicators.connectors.compare.diff import (
 from replicators.connectors.compare.hashing import KEY_HASH, VALUE_HASH, hashed
 from replicators.connectors.model.changes import FAULT_FIELDS, Op, before_fields
 from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.types import Bytes
 from replicators.connectors.poll import DeliveryReport
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.tasks import Tasks
 from replicators.sources.compared.arrivals import Arrival
 from replicators.sources.compared.casting import (
+    CORRUPT,
     FAULTY,
     IS_CORRUPT,
     RAW,
@@ -38,6 +42,7 @@ from replicators.sources.compared.casting import (
     ddl,
     quoted,
 )
+from replicators.sources.compared.database import Extract, extracted
 from replicators.sources.compared.journal import (
     PORTIONS,
     Compared,
@@ -46,7 +51,12 @@ from replicators.sources.compared.journal import (
     word_of,
 )
 from replicators.sources.compared.params import ComparedParams
-from replicators.sources.compared.reading import delivered, is_unreadable, unreadable
+from replicators.sources.compared.reading import (
+    Delivered,
+    delivered,
+    is_unreadable,
+    unreadable,
+)
 from replicators.sources.compared.types import spark_type
 from replicators.sources.compared.writing import written
 
@@ -69,6 +79,7 @@ class Work:
     """What a comparison needs. `progress` hears of the rows in each long step."""
 
     spark: SparkSession
+    tasks: Tasks
     params: ComparedParams
     journal: Journal
     progress: Callable[[int], None]
@@ -124,6 +135,7 @@ class _Comparing:
         self._number = number
         self._kept: list[Any] = []
         self._faults = 0
+        self._extract = ""
         self.is_copied = False
 
     def run(self) -> Compared:
@@ -138,6 +150,8 @@ class _Comparing:
         arrived = self._arrived()
         self._faults = self._require_keys(arrived)
         failpoints.hit("delivery_hashed")
+        if self._extract:
+            files.remove(self._extract)
         incoming = self._frame(arrived, _state_types(self._schema))
         current = self._current()
         found, tally = self._verdicts(incoming, arrived, current)
@@ -154,7 +168,7 @@ class _Comparing:
     def _arrived(self) -> tuple[Portion, ...]:
         """The delivery's rows, with their hashes."""
         self._work.progress(self._arrival.size // BYTES_A_ROW)
-        found = delivered(self._work.spark, self._work.params, self._arrival, self._schema)
+        found = self._delivered()
         try:
             rows = cast_rows(found.rows, self._schema)
             return self._write("rows", self._hashed(rows), state_schema(self._schema), ROWS_A_FILE)
@@ -164,6 +178,25 @@ class _Comparing:
             if not is_unreadable(err):
                 raise
             raise unreadable(found.form, self._arrival, self._schema) from err
+
+    def _delivered(self) -> Delivered:
+        """The delivery as a frame. The rows of a database are first written to a file, by one
+        task."""
+        work = self._work
+        if not work.params.database:
+            return delivered(work.spark, work.params, self._arrival, self._schema)
+        folder = self._folder("rows")
+        if not files.is_url(folder):
+            os.makedirs(folder, exist_ok=True)
+        names = tuple(c.name for c in self._schema.columns)
+        raw = frozenset(c.name for c in self._schema.columns if isinstance(c.type, Bytes))
+        what = Extract(self._schema.id, f"{folder}/extract.parquet", names, raw)
+        self._extract = what.path
+        work.progress(extracted(work.tasks, work.params, what))
+        types = {n: "binary" if n in raw else "string" for n in names}
+        rows: Any = files.parquet_frame(work.spark, [what.path], ddl(types))
+        whole = rows.selectExpr("*", f"CAST(NULL AS string) AS {CORRUPT}")
+        return Delivered(whole, "parquet")
 
     def _hashed(self, rows: DataFrame) -> DataFrame:
         values = [c.name for c in self._schema.columns if c.name not in self._schema.key]

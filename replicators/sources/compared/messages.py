@@ -31,6 +31,23 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.AUTO,
         waits=True,
     ),
+    "source:database-unreadable": Message(
+        "Database not readable",
+        "The database can't be read: {reason}.",
+        "Check the address, the user and the password, and that the server runs.",
+        "No delivery can be compared.",
+        retry=Retry.AUTO,
+        waits=True,
+        help=Help.EDIT,
+    ),
+    "source:query-refused": of_table(
+        "Query refused",
+        "The database refuses to read `{table}`.",
+        "Try the query at the database as the same user. Correct it, or give the right to read.",
+        "The table can't be compared.",
+        retry=Retry.AFTER_FIX,
+        help=Help.EDIT,
+    ),
     "source:no-files": Message(
         "No files yet",
         "No file fits the path.",

@@ -9,6 +9,7 @@ from replicators.connectors.addresses import Place
 from replicators.connectors.locations import STORES_SETTINGS, location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
 from replicators.sources.compared import pattern
+from replicators.sources.compared.database import database_fault, place, queries_fault
 from replicators.sources.compared.lists import columns_fault, keys_fault
 from replicators.sources.compared.schedule import cron_fault
 
@@ -22,14 +23,6 @@ class ComparedParams:
     """Where the data sets come from, what identifies their rows, when they are read, and where the
     state is kept that they are compared with."""
 
-    files: str = param(
-        "Files",
-        help="Path of the files. {table} stands for the table's name, {delivery} for the name of "
-        "a delivery, such as a date; * for any text. For example /data/in/{delivery}/{table}.csv, "
-        "or /data/in/{table}.csv for a file that is replaced.",
-        secrets_go=STORES_SETTINGS,
-        check=pattern.fault,
-    )
     state: str = param(
         "State",
         help="Folder or object store where each row's state is kept for the next comparison, for "
@@ -37,12 +30,39 @@ class ComparedParams:
         secrets_go=STORES_SETTINGS,
         check=location_fault,
     )
+    files: str = param(
+        "Files",
+        help="Path of the files. {table} stands for the table's name, {delivery} for the name of "
+        "a delivery, such as a date; * for any text. For example /data/in/{delivery}/{table}.csv, "
+        "or /data/in/{table}.csv for a file that is replaced.",
+        default="",
+        note="needed for files",
+        secrets_go=STORES_SETTINGS,
+        check=pattern.fault,
+    )
+    database: str = param(
+        "Database",
+        help="Address of a database whose tables or queries are compared, without a password: "
+        "postgresql://user@host/shop, mysql://user@host/shop or sqlite:////data/shop.db",
+        default="",
+        note="needed for a query",
+        addresses=True,
+        check=database_fault,
+    )
+    password: str = param("Password of the database", default="", secret=True)
+    queries: str = param(
+        "Queries",
+        help="Each one appears as a table: recent: SELECT id, name FROM people WHERE year > 2020; "
+        "sums: SELECT ...",
+        default="",
+        check=queries_fault,
+    )
     keys: str = param(
         "Key columns",
         help="The columns that identify a row: of each table (customers: id; lines: order, line), "
         "or the same of all tables (id).",
         default="",
-        note="needed for files",
+        note="needed for files and queries",
         check=keys_fault,
     )
     rows: str = param(
@@ -55,7 +75,7 @@ class ComparedParams:
     schedule: str = param(
         "Schedule",
         help="Cron expression in UTC: when files are looked for, for example 0 6 * * * for every "
-        "day at 6. Empty: when they arrive.",
+        "day at 6. Empty: when they arrive. A database needs one.",
         default="",
         check=cron_fault,
     )
@@ -98,6 +118,10 @@ class ComparedParams:
 
     def __post_init__(self) -> None:
         errors: dict[str, str] = {}
+        if bool(self.files) == bool(self.database):
+            errors["files"] = "enter either the path of files or a database"
+        if self.database and not self.schedule:
+            errors["schedule"] = "is needed for a database"
         if len(self.separator) != 1:
             errors["delimiter"] = "must be one character, or \\t"
         if not self.schema_name.strip() or "." in self.schema_name or "/" in self.schema_name:
@@ -132,14 +156,17 @@ class ComparedParams:
     @property
     def schemas_folder(self) -> str:
         """Where the columns are kept that were seen in these files, so that types stay."""
-        parts = (self.files, self.format, self.delimiter, self.null_text)
+        data = (self.files, self.database, self.queries)
+        parts = (*data, self.format, self.delimiter, self.null_text)
         word = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         return f"{self.state_root}/_columns-{word}"
 
 
 def places(params: ComparedParams) -> tuple[Place, ...]:
-    """The folders or servers of the files and of the state."""
-    return (
-        *location_places(pattern.fixed_folder(params.files), "Files"),
-        *location_places(params.state, "State"),
+    """The folders or servers of the data and of the state."""
+    data = (
+        (place(params.database),)
+        if params.database
+        else location_places(pattern.fixed_folder(params.files), "Files")
     )
+    return (*data, *location_places(params.state, "State"))

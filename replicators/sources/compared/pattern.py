@@ -20,6 +20,8 @@ _QUIET = ("_", ".")
 
 def fault(text: str) -> str:
     """What is wrong with the path, as a sentence."""
+    if not text:
+        return ""
     named = [m[1] for m in _PLACE.finditer(text) if m[0] != "*"]
     odd = [n for n in named if n not in _KNOWN]
     if odd:

@@ -154,7 +154,7 @@ class ComparedPoll(Closing):
             raise ReplicationError("source:no-key-named", table=schema.id)
         assert self._tasks is not None and self._tasks.spark is not None, "no Spark"
         spark = cast("SparkSession", self._tasks.spark)
-        work = Work(spark, self._params, self._journal, self._progress)
+        work = Work(spark, self._tasks, self._params, self._journal, self._progress)
         number = number_of(self._journal.end.ordinal)
         found = compare(work, number, arrival, schema, is_copied=is_copied)
         if self._choice.is_still(arrival):
