@@ -73,12 +73,13 @@ class TargetCapabilities:
     """Abilities of a target. `modes`: how tables can be copied into it. `can_rewind` and
     `has_watermarks` say, without opening the target, that it is `Rewindable` and `Watermarked`;
     `can_read_rows` says that it is `ReadsRows`. The contract suites check this.
-    `is_replaced_at_once`: a fresh copy replaces the old rows in one
-    step."""
+    `is_replaced_at_once`: a fresh copy replaces the old rows in one step. `has_nul`: a text may
+    have a NUL character; where it may not, such a value is unsupported."""
 
     delivery: Delivery
     can_rewind: bool = False
     has_watermarks: bool = False
     can_read_rows: bool = False
     is_replaced_at_once: bool = False
+    has_nul: bool = True
     modes: tuple[Mode, ...] = (Mode.MIRROR,)

@@ -26,6 +26,7 @@ from runners.engine.checkpoints.rounds import NoRounds, Rounds, TableRounds
 from runners.engine.job import Job
 from runners.engine.schema.evolution import Evolver
 from runners.engine.settings import RunnerSettings
+from runners.engine.sizes import Limits
 from runners.engine.snapshot.chunks import Snapshotter
 from runners.engine.snapshot.consistent import TableCopier
 from runners.engine.snapshot.deliver import SinkSnapshotter
@@ -57,6 +58,12 @@ class Kit:
         """The replicator that the tables belong to."""
         return self.job.replicator
 
+    @property
+    def limits(self) -> Limits:
+        """What the path and the target can hold of a row."""
+        has_nul = self.job.target.capabilities.has_nul
+        return Limits(self.settings.row_limit_bytes, is_without_nul=not has_nul)
+
     def evolver(self) -> Evolver:
         """Follows schema changes."""
         writer = self.target if isinstance(self.target, MergeTarget) else None
@@ -74,7 +81,7 @@ class Kit:
         filler = Filler(
             self._merged,
             (lambda: reader(params)) if reader else None,
-            self.settings.row_limit_bytes,
+            self.limits,
         )
         return Merger(
             self.tasks,
@@ -191,4 +198,5 @@ class Kit:
             on_progress=on_progress,
             should_stop=should_stop,
             is_log_full=is_log_full,
+            limits=self.limits,
         )

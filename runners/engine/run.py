@@ -144,7 +144,7 @@ class EngineRun:
             self._watchdog,
             self._stop,
             self._evolver.fault,
-            self._settings.row_limit_bytes,
+            self._kit.limits,
         )
         self._streaming = Streaming(
             job,

@@ -1,10 +1,14 @@
-"""Handles values that are larger than the path behind decoding can hold (the JVM's heap has each of
-them several times). They become NULL and are marked, as unsupported values are
-(`events.FAULT_FIELDS`). For rows without such values, only the total size is checked."""
+"""Handles values that the path behind decoding, or the target, can't hold. They become NULL and are
+marked, as unsupported values are (`changes.FAULT_FIELDS`).
+
+The path can't hold rows that are too large: the JVM's heap has each of them several times. For rows
+without such values, only the total size is checked. A target may lack texts with a NUL character.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +20,104 @@ from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 
 CODE = "source:value-too-large"
+UNSUPPORTED = "source:value-unsupported"
 REASON = "its row has "
+NUL_REASON = "a text has a NUL character, which the target can't hold"
 _Lengths = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What can be held of a row: at most `row_bytes` (0: any number), and NUL characters in texts
+    unless `is_without_nul`."""
+
+    row_bytes: int = 0
+    is_without_nul: bool = False
+
+    def are_kept(self, size: int) -> bool:
+        """Whether rows of this size, in bytes, keep the limits whatever is in them."""
+        return not self.is_without_nul and (not self.row_bytes or size <= self.row_bytes)
+
+    def held(self, rows: pa.Table, schema: TableSchema) -> pa.Table:
+        """The rows of a change file or a snapshot, with what can't be held marked (`of_limit`,
+        `without_nul`)."""
+        found = of_limit(rows, schema, self.row_bytes or rows.nbytes)
+        return without_nul(found, schema) if self.is_without_nul else found
+
+    def refuse(self, rows: pa.Table, schema: TableSchema) -> None:
+        """Raise the error of the first value that can't be held. For tables whose rows can't be
+        quarantined."""
+        found = self.held(rows, schema)
+        if "_fault_reason" in found.column_names:
+            why = str(found.column("_fault_reason").drop_null()[0])
+            column, _, reason = why.partition(": ")
+            code = CODE if is_of_size(reason) else UNSUPPORTED
+            reason = reason.partition(";")[0]
+            raise ReplicationError(code, table=schema.id, column=column, reason=reason)
+
+
+NO_LIMITS = Limits()
+
+
+def without_nul(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """The rows without texts that have a NUL character. `source:value-unsupported` where the key
+    has one, also that of a before image: a row can't be quarantined without its key."""
+    found: list[Fault] = []
+    for place, column in enumerate(schema.columns):
+        bad = _with_nul(rows.column(column.name))
+        if not len(bad):
+            continue
+        if column.name in schema.key or not schema.key:
+            raise _unfit(schema, column.name)
+        found += [(row, place, NUL_REASON) for row in bad.tolist()]
+        at = rows.schema.get_field_index(column.name)
+        blank = _without(rows.column(column.name), bad.tolist())
+        rows = rows.set_column(at, rows.schema.field(at), blank)
+    rows = _without_old_nul(rows, schema)
+    return _marked(rows, found, schema) if found else rows
+
+
+def _without_old_nul(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """The rows, with such texts taken out of before images: only the key of these is needed."""
+    if "_before" not in rows.column_names:
+        return rows
+    before = rows.column("_before").combine_chunks()
+    names = [f.name for f in before.type]
+    fields = dict(zip(names, before.flatten(), strict=True))
+    bad = {name: faulty for name, f in fields.items() if len(faulty := _with_nul(f))}
+    if not bad:
+        return rows
+    for name, faulty in bad.items():
+        if name in schema.key or not schema.key:
+            raise _unfit(schema, name)
+        fields[name] = _without(fields[name], faulty.tolist())
+    made = pa.StructArray.from_arrays(
+        [fields[n] for n in names], fields=list(before.type), mask=before.is_null()
+    )
+    at = rows.schema.get_field_index("_before")
+    return rows.set_column(at, rows.schema.field(at), made)
+
+
+def _unfit(schema: TableSchema, column: str) -> ReplicationError:
+    return ReplicationError(UNSUPPORTED, table=schema.id, column=column, reason=NUL_REASON)
+
+
+def _with_nul(column: pa.ChunkedArray | pa.Array) -> _Lengths:
+    """The rows whose text, or a text of whose list, has a NUL character."""
+    nothing = np.empty(0, np.int64)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if pa.types.is_list(column.type):
+        inner = _with_nul(column.flatten())
+        if not len(inner):
+            return nothing
+        of_row = np.asarray(pc.list_parent_indices(column)).astype(np.int64)
+        return np.unique(of_row[inner])
+    body = column.buffers()[2] if pa.types.is_string(column.type) else None
+    if body is None or not len(body) or np.frombuffer(body, np.uint8).min():
+        return nothing
+    has = pc.match_substring(column, "\0").fill_null(False)
+    return np.flatnonzero(np.asarray(has))
 
 
 def of_limit(rows: pa.Table, schema: TableSchema, limit: int) -> pa.Table:
@@ -44,18 +144,6 @@ def of_limit(rows: pa.Table, schema: TableSchema, limit: int) -> pa.Table:
         blank = _without(rows.column(name), [r for r, column, _ in found if column == place])
         rows = rows.set_column(at, rows.schema.field(at), blank)
     return _marked(rows, found, schema)
-
-
-def refuse(rows: pa.Table, schema: TableSchema, limit: int) -> None:
-    """Raise `source:value-too-large` where a row is too large. For tables whose rows can't be
-    quarantined."""
-    found = of_limit(rows, schema, limit or rows.nbytes)
-    if "_fault_reason" in found.column_names:
-        why = str(found.column("_fault_reason").drop_null()[0])
-        column, _, reason = why.partition(": ")
-        raise ReplicationError(
-            CODE, table=schema.id, column=column, reason=reason.partition(";")[0]
-        )
 
 
 def _reason(size: int, limit: int) -> str:

@@ -39,6 +39,7 @@ PLUGIN = TargetPlugin(
         delivery=Delivery.EXACTLY_ONCE,
         can_read_rows=True,
         is_replaced_at_once=True,
+        has_nul=False,
         modes=tuple(Mode),
     ),
     fit=fit,

@@ -26,8 +26,8 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import RowReader
 from replicators.connectors.target import FoldedBatch, MergeTarget, TargetTable
-from runners.engine import sizes
 from runners.engine.fold.mirror import key_codes, unsent_matrix
+from runners.engine.sizes import NO_LIMITS, Limits
 from runners.engine.store.protocol import ChangeFileRow
 
 
@@ -47,10 +47,13 @@ class Filler:
     table."""
 
     def __init__(
-        self, writer: MergeTarget, reader: Callable[[], RowReader] | None, row_limit: int = 0
+        self,
+        writer: MergeTarget,
+        reader: Callable[[], RowReader] | None,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         self._writer = writer
-        self._row_limit = row_limit
+        self._limits = limits
         self._reader = reader
         self._read: dict[tuple[TableId, int], _Read] = {}
 
@@ -78,7 +81,7 @@ class Filler:
         if read is None or not _covers(read, missing):
             with self._reader() as reader:
                 rows, end = reader.read(batch.schema, missing)
-            sizes.refuse(rows, batch.schema, self._row_limit)
+            self._limits.refuse(rows, batch.schema)
             read = _Read(missing, rows, end, batch.sequence)
         if position < read.position:
             self._read[place] = read

@@ -21,21 +21,20 @@ from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.tasks import Tasks
-from runners.engine import sizes
 from runners.engine.changelog.segments import file_word, read_segment, write_error
+from runners.engine.sizes import NO_LIMITS, Limits
 from runners.engine.store.protocol import ChangeFileRow, SegmentRow
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeTask:
-    """What a task needs for one segment. `row_limit`: the largest row that is copied, in bytes; 0:
-    no limit."""
+    """What a task needs for one segment. `limits`: what is copied of a row."""
 
     number: int
     path: str
     crc32: int
     prefix: str
-    row_limit: int = 0
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
             raise
         return {"corrupt": err.facts, "files": [], "poisons": [], "passed": []}
     for found in load(decoder)(head, body, task.number):
-        item = small(found, task.row_limit) if isinstance(found, DecodedTable) else found
+        item = held(found, task.limits) if isinstance(found, DecodedTable) else found
         if isinstance(item, Poison):
             poisons.append(
                 {"table": [item.table.schema, item.table.name], "offset": item.offset,
@@ -84,11 +83,11 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
     return {"files": files, "poisons": poisons, "passed": passed}
 
 
-def small(item: DecodedTable, limit: int) -> DecodedTable | Poison:
-    """The changes without the values of too large rows, which are marked. Returns what stops the
+def held(item: DecodedTable, limits: Limits) -> DecodedTable | Poison:
+    """The changes without the values that can't be held, which are marked. Returns what stops the
     table instead if the table can't do without these values."""
     try:
-        changes = sizes.of_limit(item.changes, item.schema, limit or item.changes.nbytes)
+        changes = limits.held(item.changes, item.schema)
     except ReplicationError as err:
         return Poison(item.schema.id, 0, err.code, {"table": str(item.schema.id), **err.facts})
     return replace(item, changes=changes)
@@ -215,6 +214,6 @@ def file_row(segment: int, facts: dict[str, Any]) -> ChangeFileRow:
     )
 
 
-def task_for(row: SegmentRow, prefix: str, row_limit: int = 0) -> DecodeTask:
+def task_for(row: SegmentRow, prefix: str, limits: Limits = NO_LIMITS) -> DecodeTask:
     """The task of a segment."""
-    return DecodeTask(row.number, row.path, row.crc32, prefix, row_limit)
+    return DecodeTask(row.number, row.path, row.crc32, prefix, limits)

@@ -18,15 +18,16 @@ from replicators.connectors.model.changes import META_FIELDS, Op, OpCounts, firs
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.poll import Polled, TableChanges
 from runners.engine.changelog.segments import file_word
-from runners.engine.decode.job import Decoded, file_row, small, write_file
+from runners.engine.decode.job import Decoded, file_row, held, write_file
+from runners.engine.sizes import NO_LIMITS, Limits
 
 
-def write_polled(number: int, found: Polled, prefix: str, row_limit: int = 0) -> Decoded:
+def write_polled(number: int, found: Polled, prefix: str, limits: Limits = NO_LIMITS) -> Decoded:
     """The change files of segment `number`, durable when this returns."""
     files, poisons = [], []
     faults: dict[TableId, str] = {}
     for place, item in enumerate(_numbered(number, found)):
-        kept = small(item, row_limit)
+        kept = held(item, limits)
         if isinstance(kept, Poison):
             poisons.append((number, kept))
             continue

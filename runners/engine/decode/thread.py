@@ -18,6 +18,7 @@ from runners.engine.changelog.segments import ChangeLog
 from runners.engine.decode.job import Decoded, decode_segments, task_for
 from runners.engine.decode.polled import write_polled
 from runners.engine.errors import fail_all, fail_table, unsupported
+from runners.engine.sizes import NO_LIMITS, Limits
 from runners.engine.store.protocol import (
     ChangeFileRow,
     SegmentRow,
@@ -82,10 +83,10 @@ class Decoding:
         watchdog: Watchdog,
         stop: threading.Event,
         on_poison: Callable[[TableId, str, Mapping[str, str]], None],
-        row_limit: int = 0,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         self._tasks = tasks
-        self._row_limit = row_limit
+        self._limits = limits
         self._decoder = decoder
         self._store = store
         self._log = log
@@ -129,7 +130,7 @@ class Decoding:
         """The durable change files of polled changes. The caller holds `lock`, and lists the files
         with the segment."""
         prefix = self._log.change_prefix(number)
-        done = write_polled(number, found, prefix, self._row_limit)
+        done = write_polled(number, found, prefix, self._limits)
         failpoints.hit("change_files_written")
         return self._kept(done)
 
@@ -169,7 +170,7 @@ class Decoding:
     def _decode(self, rows: Sequence[SegmentRow]) -> None:
         """Step 4: change files written, then listed with the segments' marks in one transaction."""
         numbers = [r.number for r in rows]
-        tasks = [task_for(r, self._log.change_prefix(r.number), self._row_limit) for r in rows]
+        tasks = [task_for(r, self._log.change_prefix(r.number), self._limits) for r in rows]
         try:
             assert self._decoder is not None
             done = decode_segments(self._tasks, tasks, self._decoder)

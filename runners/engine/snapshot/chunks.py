@@ -30,6 +30,7 @@ from runners.engine import failpoints
 from runners.engine.fold.keyless import with_hashes
 from runners.engine.quarantine.decide import check_limit
 from runners.engine.settings import RunnerSettings
+from runners.engine.sizes import Limits
 from runners.engine.snapshot import resume
 from runners.engine.snapshot.layout import check_place, layout
 from runners.engine.snapshot.unsupported import SupportedRows, held_rows
@@ -138,9 +139,9 @@ def _copy_portion(
     schema: TableSchema,
     place: SnapshotPlace,
     quarantines: bool,
-    row_limit: int,
+    limits: Limits,
 ) -> _Copied:
-    supported = SupportedRows(read, quarantines=quarantines, row_limit=row_limit)
+    supported = SupportedRows(read, quarantines=quarantines, limits=limits)
     path, rows = _write(portion, supported, schema, place)
     return _Copied(portion.number, path, rows, supported.held)
 
@@ -186,6 +187,7 @@ class Snapshotter:
         on_progress: Callable[[TableSchema, int], None] = lambda _, rows: None,
         should_stop: Callable[[], bool] = lambda: False,
         is_log_full: Callable[[], bool] = lambda: False,
+        limits: Limits | None = None,
     ) -> None:
         self._tasks = tasks
         self._writer = writer
@@ -196,6 +198,7 @@ class Snapshotter:
         self._on_progress = on_progress
         self._should_stop = should_stop
         self._is_log_full = is_log_full
+        self._limits = limits or Limits(settings.row_limit_bytes)
         self._quarantines = False
         self._resumes = True
         self._place = ""
@@ -377,7 +380,7 @@ class Snapshotter:
             schema=work.schema,
             place=work.place,
             quarantines=self._quarantines,
-            row_limit=self._settings.row_limit_bytes,
+            limits=self._limits,
         )
         try:
             copied = self._tasks.map(copy, portions)

@@ -16,6 +16,7 @@ from replicators.connectors.snapshot import Chunk, ChunkReader, SnapshotSession
 from replicators.connectors.target import BatchKind, ChangeBatch, ChangeSink, TargetTable
 from runners.engine import failpoints
 from runners.engine.settings import RunnerSettings
+from runners.engine.sizes import Limits
 from runners.engine.snapshot.layout import check_place, layout
 from runners.engine.snapshot.unsupported import SupportedRows
 from runners.engine.store.copies import CopyRow
@@ -38,11 +39,11 @@ class ChunkLane:
     schema: TableSchema
     position: int
     at: float
-    row_limit: int
+    limits: Limits
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """The chunk's rows; `source:value-unsupported` where the neutral types can't carry one."""
-        supported = SupportedRows(self.reader, quarantines=False, row_limit=self.row_limit)
+        supported = SupportedRows(self.reader, quarantines=False, limits=self.limits)
         for batch in supported(self.chunk, self.schema):
             yield self._as_read(batch)
 
@@ -143,7 +144,7 @@ class SinkSnapshotter:
             schema=schema,
             position=self._session.point.position.ordinal,
             at=at,
-            row_limit=self._settings.row_limit_bytes,
+            limits=Limits(self._settings.row_limit_bytes),
         )
 
     def _deliver(

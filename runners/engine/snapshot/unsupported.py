@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import Chunk, ChunkReader
-from runners.engine import sizes
 from runners.engine.errors import unsupported
 from runners.engine.quarantine.decide import check_limit, of_snapshot, quarantined_rows
+from runners.engine.sizes import NO_LIMITS, Limits
 from runners.engine.store.quarantine import QuarantinedRow
 
 NUMBERS_A_CHUNK = 1 << 20
@@ -22,13 +22,13 @@ NUMBERS_A_CHUNK = 1 << 20
 
 class SupportedRows:
     """A `ChunkReader` for one chunk that keeps rows with unsupported values in `held`. Where it may
-    not, it raises `source:value-unsupported`, or `source:value-too-large` for a row of more than
-    `row_limit` bytes (0: no limit)."""
+    not, it raises `source:value-unsupported`, or `source:value-too-large` for a row beyond the
+    limits."""
 
-    def __init__(self, read: ChunkReader, *, quarantines: bool, row_limit: int = 0) -> None:
+    def __init__(self, read: ChunkReader, *, quarantines: bool, limits: Limits = NO_LIMITS) -> None:
         self._read = read
         self._quarantines = quarantines
-        self._row_limit = row_limit
+        self._limits = limits
         self._held: list[pa.Table] = []
 
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
@@ -41,9 +41,9 @@ class SupportedRows:
             yield batch.filter(pc.invert(is_unsupported)).select(schema.arrow_schema().names)
 
     def _small(self, batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
-        if not self._row_limit or batch.nbytes <= self._row_limit:
+        if self._limits.are_kept(batch.nbytes):
             return batch
-        rows = sizes.of_limit(pa.Table.from_batches([batch]), schema, self._row_limit)
+        rows = self._limits.held(pa.Table.from_batches([batch]), schema)
         return rows.combine_chunks().to_batches()[0]
 
     def _keep(self, rows: pa.Table, schema: TableSchema) -> None:

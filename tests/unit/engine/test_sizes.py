@@ -20,6 +20,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import Chunk
 from runners.engine import errors, sizes
 from runners.engine.decode.job import DecodeTask, decode_segment
+from runners.engine.sizes import NUL_REASON, Limits
 from runners.engine.snapshot.unsupported import SupportedRows
 from tests.unit.engine.changes import SCHEMA, Change, table_of
 
@@ -145,7 +146,7 @@ def test_decoding_writes_no_row_that_is_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runners.engine.decode.job.read_segment", lambda *_: ({}, b""))
-    task = DecodeTask(1, "", 0, str(tmp_path / "1"), LIMIT)
+    task = DecodeTask(1, "", 0, str(tmp_path / "1"), Limits(LIMIT))
     done = decode_segment(task, f"{__name__}:changes_of_a_large_row")
     (file,) = done["files"]
     assert file["faults"] == 1
@@ -160,10 +161,55 @@ def test_a_copy_parks_a_row_that_is_too_large_or_stops() -> None:
         yield from rows({"id": 7, "text": "x" * 1001}).to_batches()
 
     chunk = Chunk(WIDE.id, 0, "")
-    supported = SupportedRows(read, quarantines=True, row_limit=LIMIT)
+    supported = SupportedRows(read, quarantines=True, limits=Limits(LIMIT))
     (batch,) = supported(chunk, WIDE)
     assert batch.num_rows == 20
     assert supported.held is not None
     with pytest.raises(ReplicationError) as caught:
-        list(SupportedRows(read, quarantines=False, row_limit=LIMIT)(chunk, WIDE))
+        list(SupportedRows(read, quarantines=False, limits=Limits(LIMIT))(chunk, WIDE))
     assert caught.value.code == sizes.CODE
+
+
+NO_NUL = Limits(is_without_nul=True)
+
+
+def test_a_text_with_a_nul_character_is_left_out_where_the_target_has_none() -> None:
+    """Guards what PostgreSQL can't hold: the text, or one in a list, is marked with its row; bytes,
+    slices and other rows are as they were."""
+    given = rows(
+        {"id": 7, "text": "a\0b", "raw": b"\0"},
+        {"id": 8, "text": None, "words": ["x", None, "\0"]},
+        {"id": 9, "text": "z", "words": []},
+    )
+    found = NO_NUL.held(given, WIDE).slice(20)
+    assert [r["id"] for r in found.to_pylist() if r["_faulty"]] == [7, 8]
+    assert reported(found) == [f"text: {NUL_REASON}", f"words: {NUL_REASON}"]
+    assert found.column("text").to_pylist() == [None, None, "z"]
+    assert found.column("raw").to_pylist() == [b"\0", None, None]
+    clean = given.slice(22)
+    assert NO_NUL.held(clean, WIDE) is clean
+    assert Limits().held(given, WIDE) is given
+
+
+@pytest.mark.parametrize("key", [("text",), ()])
+def test_a_nul_character_without_a_key_beside_it_stops_the_table(key: tuple[str, ...]) -> None:
+    """Guards rows that can't be quarantined: nothing names them."""
+    with pytest.raises(ReplicationError) as caught:
+        NO_NUL.held(rows({"id": 7, "text": "a\0b"}), replace(WIDE, key=key))
+    assert (caught.value.code, caught.value.facts["column"]) == ("source:value-unsupported", "text")
+    assert errors.unsupported(f"text: {NUL_REASON}")[0] == "source:value-unsupported"
+
+
+def test_a_nul_character_in_an_old_row_does_not_mark_the_new_one() -> None:
+    """Guards a row that was corrected: only its key is needed of the old one, unless that is in
+    it."""
+    schema = replace(SCHEMA, full_before=True)
+    change = table_of([Change(Op.UPDATE, (1, "x"), ("a", "b"))]).to_pylist()[0]
+    old = {"id": 1, "part": "x", "a": "a\0", "b": "b"}
+    changes = pa.Table.from_pylist([{**change, "_before": old}], change_schema(schema))
+    found = NO_NUL.held(changes, schema)
+    assert "_faulty" not in found.column_names
+    assert found.column("_before")[0].as_py() == {**old, "a": None}
+    bad = pa.Table.from_pylist([{**change, "_before": {**old, "part": "\0"}}], changes.schema)
+    with pytest.raises(ReplicationError):
+        NO_NUL.held(bad, schema)
