@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from replicators.connectors.model.modes import Mode, extra_columns
+from replicators.connectors.model.modes import MESSAGE_COLUMNS, Mode, extra_columns
 from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.model.types import Unsupported, type_to_json
 from replicators.connectors.problems.problem import Problem, Severity
@@ -135,18 +135,30 @@ def column_report(
     )
 
 
+def _in_messages(fit: FitOf) -> FitOf:
+    """How values fit into the JSON of messages."""
+
+    def found(column: Column) -> Fit:
+        own = fit(column)
+        return own if own.kind is FitKind.UNSUPPORTED else Fit(FitKind.EXACT, "JSON")
+
+    return found
+
+
 def table_report(
     schema: TableSchema, fit: FitOf, problems: Iterable[Problem], mode: Mode = Mode.MIRROR
 ) -> TableReport:
     """The report on a table. `problems` are those of this table."""
+    of_row = _in_messages(fit) if mode is Mode.MESSAGES else fit
     mine = [p for p in problems if p.column]
     columns = tuple(
         column_report(
-            c, fit, {p.code: p for p in mine if p.column == c.name}, is_key=c.name in schema.key
+            c, of_row, {p.code: p for p in mine if p.column == c.name}, is_key=c.name in schema.key
         )
         for c in schema.columns
     )
-    added = tuple(column_report(c, fit, {}) for c in extra_columns(mode))
+    more = MESSAGE_COLUMNS if mode is Mode.MESSAGES else extra_columns(mode)
+    added = tuple(column_report(c, fit, {}) for c in more)
     return TableReport(schema.id.schema, schema.id.name, columns, bool(schema.key), mode, added)
 
 

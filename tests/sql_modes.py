@@ -4,6 +4,7 @@ folds them, and merged in several batches. A SQL target's test class inherits `S
 from __future__ import annotations
 
 import itertools
+import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from replicators.connectors.model.changes import Op, OpCounts
+from replicators.connectors.model.changes import Op, OpCounts, first_sequence
 from replicators.connectors.model.modes import Mode, snapshot_values, stored
 from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.snapshot import Chunk
 from replicators.connectors.target import FoldedBatch, MergeTarget, TargetTable
 from runners.engine.fold.keyless import with_hashes
+from runners.engine.fold.messages import ReadMessages
 from runners.engine.fold.plan import FoldPlan, fold_batch
 from runners.engine.snapshot.chunks import with_constants
 from runners.engine.store.protocol import ChangeFileRow
@@ -67,6 +71,8 @@ class Copy:
         paths = []
         for number in range(files):
             made = pa.Table.from_pylist(found[number::files], self.schema.arrow_schema())
+            if self.mode is Mode.MESSAGES:
+                made = self._messages(number, made)
             if self.mode is Mode.MULTISET:
                 made = with_hashes(made, made.column_names, place.arrow)
             paths.append(f"{place.folder}/{number}.parquet")
@@ -75,6 +81,13 @@ class Copy:
         uuid = self.writer.publish_snapshot(self.table, self.schema, 1)
         self.table = replace(self.table, table_uuid=uuid)
         return self
+
+    def _messages(self, number: int, rows: pa.Table) -> pa.Table:
+        """The rows of a chunk as messages."""
+        chunk = Chunk(self.schema.id, number, None)
+        read = ReadMessages(lambda *_: iter(rows.to_batches()), EPOCH)
+        arrow = stored(self.schema, self.mode).arrow_schema()
+        return pa.Table.from_batches(list(read(chunk, self.schema)), arrow)
 
     def of(self, start: Mapping[Key, Row]) -> Copy:
         """The copy after a snapshot of rows by key."""
@@ -144,6 +157,13 @@ def batches(changes: Sequence[Change], size: int) -> list[list[Change]]:
             found.append([])
         found[-1].append(change)
     return found
+
+
+def in_segment(changes: pa.Table, segment: int) -> pa.Table:
+    """The changes, numbered as in a segment of the log."""
+    at = changes.schema.get_field_index("_sequence")
+    numbers = pc.add(changes.column(at), first_sequence(segment))
+    return changes.set_column(at, changes.schema.field(at), numbers)
 
 
 class SqlModes:
@@ -246,6 +266,36 @@ class SqlModes:
         found = [sorted(r["_unsent"]) for r in updates if r["_unsent"]]
         assert sorted(found) == sorted(unsent)
 
+    def test_messages_rebuild_what_a_naive_replay_gives(
+        self, copy: Callable[..., Copy], seed: int
+    ) -> None:
+        """Guards the mode of messages: every row of the snapshot and every change once, their order
+        by number, keys and rows in JSON."""
+        start, changes = transactions(seed, 40)
+        log = copy(Mode.MESSAGES).of(start)
+        for segment, part in enumerate(batches(changes, 15), 1):
+            log.merge(in_segment(table_of(part), segment))
+        assert log.last is not None and not log.writer.merge(log.table, log.last).was_applied
+        rows = sorted(log.rows(), key=lambda row: int(row["message_id"]))
+        found = [(parsed(r["key"]), parsed(r["value"])) for r in rows]
+        assert {r["table"] for r in rows} == {str(log.schema.id)}
+        reads = [value for _, value in found if value["_operation"] == "read"]
+        assert len(reads) == len(start) == sum(r["message_id"] < 0 for r in rows)
+        assert len(found) == len(start) + len(changes) + sum(c.old is not None for c in changes)
+        state: dict[Key, Row] = {}
+        gone: Row = {}
+        for key, value in found:
+            if value["_operation"] == "truncate":
+                state.clear()
+            elif value["_operation"] == "delete":
+                gone = state.pop(tuple(key))
+            else:
+                is_new = value["_operation"] in ("read", "insert")
+                known = state.get(tuple(key), {} if is_new else gone)
+                state[tuple(key)] = {**known, **value["after"]}
+        images = {k: {n: row[n] for n in ("a", "b")} for k, row in state.items()}
+        assert images == replay(start, changes)
+
     def test_a_table_without_a_key_has_each_row_as_often_as_the_source(
         self, copy: Callable[..., Copy], seed: int
     ) -> None:
@@ -277,6 +327,11 @@ class SqlModes:
         soft = copy(Mode.SOFT_DELETE, no_inserts=True).of(start)
         soft.merge_all(changes, 24)
         assert soft.by_key() == no_inserts.soft_replay(start, changes)
+
+
+def parsed(value: Any) -> Any:
+    """A document, where a client gives it as text too."""
+    return json.loads(value) if isinstance(value, str) else value
 
 
 def held(copy: Copy) -> Counter[keyless.Row]:

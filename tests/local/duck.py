@@ -17,7 +17,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from replicators.connectors.capabilities import Delivery, TargetCapabilities
-from replicators.connectors.model.modes import CHOICES, Mode
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import (
     Array,
@@ -332,7 +332,7 @@ PLUGIN = TargetPlugin(
         delivery=Delivery.EXACTLY_ONCE,
         can_read_rows=True,
         is_replaced_at_once=True,
-        modes=(*CHOICES, Mode.MULTISET),
+        modes=tuple(Mode),
     ),
     fit=fit,
     checks=DuckChecks,

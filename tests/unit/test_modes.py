@@ -7,7 +7,14 @@ import pytest
 
 from assessments.modes import mode_problems
 from replicators.config import InvalidConfig, Options, ReplicatorConfig, parse_tables
-from replicators.connectors.model.modes import CHOICES, Mode, extra_columns, stored, text_of
+from replicators.connectors.model.modes import (
+    CHOICES,
+    IN_COLUMNS,
+    Mode,
+    extra_columns,
+    stored,
+    text_of,
+)
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int, String
 from replicators.connectors.problems.errors import ReplicationError
@@ -50,7 +57,15 @@ def test_every_mode_has_words_and_columns_of_its_own(mode: Mode) -> None:
     assert text_of(mode).about.endswith(".")
     added = [c.name for c in extra_columns(mode)]
     assert all(name.startswith("_") for name in added)
-    assert [c.name for c in stored(schema_of("a"), mode).columns] == ["id", "a", *added]
+    wanted = ["table", "message_id", "key", "value"]
+    if mode in IN_COLUMNS:
+        wanted = ["id", "a", *added]
+    assert [c.name for c in stored(schema_of("a"), mode).columns] == wanted
+
+
+def test_a_table_whose_columns_are_called_like_a_message_s_can_be_messages() -> None:
+    """Guards the check of names: a message's columns don't stand beside the table's own."""
+    assert mode_problems(config_of("messages"), [schema_of("value")]) == []
 
 
 def test_a_column_that_the_mode_takes_is_an_error_unless_the_table_has_another_mode() -> None:

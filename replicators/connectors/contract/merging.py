@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import itertools
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ import pytest
 from replicators.connectors.contract.source import code_of
 from replicators.connectors.contract.target import TargetFixtures
 from replicators.connectors.model.modes import (
+    LOGS,
     OCCURRENCE,
     ROW_HASH,
     Mode,
@@ -121,7 +123,7 @@ class MergeFixtures(TargetFixtures):
             found = [_batch_row(schema, row, arrow) for row in rows]
             path = str(tmp_path / f"{schema.id.name}-{sequence}-{next(_NUMBERS)}.parquet")
             pq.write_table(pa.Table.from_pylist(found, arrow), path)
-            if schema.key == ("id",) and not facts.get("truncate") and mode is not Mode.APPEND:
+            if schema.key == ("id",) and not facts.get("truncate") and mode not in LOGS:
                 keys = [r["id"] for r in rows]
                 keys += [r["origin"] for r in rows if r.get("origin") is not None]
                 facts.setdefault("ranges", (KeyRange(min(keys), max(keys)),))
@@ -320,6 +322,31 @@ class MergeContract(MergeFixtures):
             (12, "update", "A", ["note"]),
             (13, "update", "A", None),
         ]
+
+    def test_messages_are_added_once_and_another_schema_changes_nothing(
+        self, writer: MergeTarget, wide: TableSchema, copied: Any, folded: Any, read: Reader
+    ) -> None:
+        """Guards the token where nothing else would show that a message came twice; that a document
+        keeps its text; and that a column more or less at the source changes no table."""
+        mode = Mode.MESSAGES
+
+        def message(number: int, key: str | None, value: str) -> dict[str, Any]:
+            named = {"table": str(wide.id), "message_id": number}
+            return {**named, "key": key, "value": value}
+
+        first = message(-5, '["a"]', '{"after": {"n": 1.10, "n": 123456789012345678901234567890}}')
+        live, shown = copied(wide, mode, [first]), stored(wide, mode)
+        second = [message(12, '["a"]', '{"after": null}'), message(13, None, '{"t": "\\u0000"}')]
+        batch = folded(wide, 20, second, mode)
+        assert writer.merge(live, batch).was_applied
+        assert not writer.merge(live, batch).was_applied
+        narrow = replace(wide, columns=wide.columns[:2])
+        assert writer.evolve(live, wide, narrow) == []
+        assert writer.merge(live, folded(narrow, 30, [message(14, "[1]", "{}")], mode)).was_applied
+        found = sorted(read(shown), key=lambda row: int(row[1]))
+        assert [row[:2] for row in found] == [(str(wide.id), n) for n in (-5, 12, 13, 14)]
+        keys = [row[2] if isinstance(row[2], list | None) else json.loads(row[2]) for row in found]
+        assert keys == [["a"], ["a"], None, [1]]
 
     def test_values_arrive_as_they_were(
         self, writer: MergeTarget, wide: TableSchema, copied: Any, folded: Any, read: Reader
@@ -534,6 +561,8 @@ def _batch_schema(
 ) -> pa.Schema:
     """The fields of a batch's files."""
     fields = list(schema.arrow_schema())
+    if mode is Mode.MESSAGES:
+        return stored(schema, mode).arrow_schema()
     if mode in (Mode.APPEND, Mode.MULTISET):
         return pa.schema(
             [*fields, *(pa.field(c.name, arrow_type(c.type)) for c in extra_columns(mode))]

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from replicators.connectors.model.schema import Column, TableSchema
-from replicators.connectors.model.types import Array, Boolean, Bytes, Int, String, Timestamp
+from replicators.connectors.model.types import Array, Boolean, Bytes, Int, Json, String, Timestamp
 from replicators.connectors.problems.errors import ReplicationError
 
 ROW_HASH = "_row_hash"
@@ -25,26 +25,31 @@ class Mode(StrEnum):
     SOFT_DELETE = "soft_delete"
     HISTORY = "history"
     APPEND = "append"
+    MESSAGES = "messages"
     MULTISET = "multiset"
 
 
-CHOICES = (Mode.MIRROR, Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND)
+CHOICES = (Mode.MIRROR, Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND, Mode.MESSAGES)
 """The modes that people choose from, the default first."""
+IN_COLUMNS = tuple(mode for mode in Mode if mode is not Mode.MESSAGES)
+"""The modes whose copy has the table's own columns."""
+LOGS = frozenset({Mode.APPEND, Mode.MESSAGES})
+"""The modes in which every change becomes a row of its own."""
 NEEDS_KEY = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
 FILTERED = frozenset({Mode.MIRROR, Mode.MULTISET})
 """The modes in which a table may have a row filter."""
 QUARANTINE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
 """The modes that may quarantine a row that the target can't hold: those that keep only a row's last
 image."""
-NEEDS_EXACT = frozenset({Mode.HISTORY, Mode.APPEND})
+NEEDS_EXACT = frozenset({Mode.HISTORY, *LOGS})
 """The modes that need a snapshot of one moment, since a change that is applied to it a second time
 shows (CORRECTNESS 19)."""
 RESUMABLE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
 """The modes whose copy may go on in a later consistent snapshot (CORRECTNESS 17)."""
-KEEPS_PAST = frozenset({Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND})
+KEEPS_PAST = frozenset({Mode.SOFT_DELETE, Mode.HISTORY, *LOGS})
 """The modes whose copy holds rows that the source no longer has. A fresh copy loses them, so only a
 person may ask for one."""
-WITHOUT_INSERTS = frozenset({Mode.MIRROR, Mode.SOFT_DELETE, Mode.APPEND})
+WITHOUT_INSERTS = frozenset({Mode.MIRROR, Mode.SOFT_DELETE, *LOGS})
 """The modes in which a table's inserts may be left out."""
 
 
@@ -74,6 +79,11 @@ _TEXTS = {
         "Append",
         "Every change is added as a row of its own, in order, with its `_operation` and the time "
         "it was committed.",
+    ),
+    Mode.MESSAGES: ModeText(
+        "Messages",
+        "Every change is added as a message in JSON, with its key and its row. One table has the "
+        "messages of all tables, and needs no change when a column is added.",
     ),
     Mode.MULTISET: ModeText(
         "Mirror without a key", "The copy holds each row as often as the source does."
@@ -108,6 +118,16 @@ _EXTRA: dict[Mode, tuple[Column, ...]] = {
 }
 
 
+MESSAGE_COLUMNS = (
+    Column("table", String(), "text", nullable=False),
+    Column("message_id", Int(64), "bigint", nullable=False),
+    Column("key", Json(), "jsonb"),
+    Column("value", Json(), "json"),
+)
+"""The columns of a copy in the mode MESSAGES. A document's text is kept in `value`; keys can be
+compared."""
+
+
 def extra_columns(mode: Mode) -> tuple[Column, ...]:
     """The columns that a copy in this mode has after the table's own."""
     return _EXTRA.get(mode, ())
@@ -117,6 +137,8 @@ def stored(schema: TableSchema, mode: Mode) -> TableSchema:
     """The schema of the copy: the table's own columns, then the mode's. Rows of a copy without a
     key of its own are matched by digest. `target:mode-column` where the table has a column with the
     name of a mode's column."""
+    if mode is Mode.MESSAGES:
+        return replace(schema, columns=MESSAGE_COLUMNS, key=("table", "message_id"))
     added = {c.name.casefold() for c in extra_columns(mode)}
     taken = next((c.name for c in schema.columns if c.name.casefold() in added), None)
     if taken is not None:
@@ -138,7 +160,7 @@ def mode_for(asked: Mode, schema: TableSchema) -> Mode:
 def why_inserts(schema: TableSchema, mode: Mode) -> str:
     """Why inserts into a table with this schema can't be left out in this mode, as the end of a
     sentence; empty where they can."""
-    if mode is Mode.APPEND:
+    if mode in LOGS:
         return ""
     if not schema.key:
         return "the table has no key by which its rows could be told from those that were left out"

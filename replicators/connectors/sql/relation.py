@@ -2,7 +2,7 @@
 Importing this loads no sqlglot.
 
 For every dialect it has, in this order:
-- the table's own columns, in the target's types;
+- the table's own columns, in the target's types (not where each row is a message);
 - `_delete`, where the batch's mode marks deleted rows;
 - one boolean column per unsent column: true where the row lacks the value, never NULL;
 - where rows may come from another row, a boolean `_is_moved` (never NULL) and the key of that other
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from replicators.connectors.model.modes import Mode, extra_columns
+from replicators.connectors.model.modes import MESSAGE_COLUMNS, Mode, extra_columns
 from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import Boolean, Int, Timestamp
 from replicators.connectors.target import FoldedBatch
@@ -72,6 +72,8 @@ def relation(batch: FoldedBatch) -> Relation:
         taken.add(name.casefold())
         return name
 
+    if batch.mode is Mode.MESSAGES:
+        return Relation((), more=MESSAGE_COLUMNS)
     if batch.mode in (Mode.APPEND, Mode.MULTISET):
         return Relation(schema.supported, more=added)
     if batch.append_only or not schema.key:

@@ -4,7 +4,7 @@ driver."""
 from __future__ import annotations
 
 from replicators.connectors.capabilities import Delivery, TargetCapabilities
-from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.modes import IN_COLUMNS
 from replicators.connectors.target import MergeTarget, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
 from replicators.targets.bigquery.cost import BUDGET
@@ -35,7 +35,7 @@ PLUGIN = TargetPlugin(
     summary="Tables of Google BigQuery, filled by load jobs and one MERGE for each batch.",
     params=BigQueryParams,
     capabilities=TargetCapabilities(
-        delivery=Delivery.EXACTLY_ONCE, is_replaced_at_once=True, modes=tuple(Mode)
+        delivery=Delivery.EXACTLY_ONCE, is_replaced_at_once=True, modes=IN_COLUMNS
     ),
     fit=fit,
     checks=_checks,

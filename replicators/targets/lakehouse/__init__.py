@@ -4,7 +4,7 @@ driver."""
 from __future__ import annotations
 
 from replicators.connectors.capabilities import Delivery, TargetCapabilities
-from replicators.connectors.model.modes import CHOICES, Mode
+from replicators.connectors.model.modes import IN_COLUMNS
 from replicators.connectors.target import MergeTarget, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
 from replicators.targets.lakehouse.conf import driver_properties, jars, spark_conf
@@ -56,7 +56,7 @@ PLUGIN = TargetPlugin(
         can_rewind=True,
         has_watermarks=True,
         is_replaced_at_once=True,
-        modes=(*CHOICES, Mode.MULTISET),
+        modes=IN_COLUMNS,
     ),
     fit=fit,
     checks=_checks,

@@ -48,7 +48,8 @@ WHERE d.refclassid = 'pg_type'::regclass AND d.deptype = 'n' AND t.oid IN (
     WHERE c.oid = %(oid)s)
 UNION ALL
 SELECT pg_describe_object('pg_class'::regclass, i.inhparent, 0) FROM pg_inherits i
-WHERE i.inhrelid = %(oid)s
+JOIN pg_class p ON p.oid = i.inhparent
+WHERE i.inhrelid = %(oid)s AND p.relname <> '_replicator_messages'
 UNION ALL
 SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) FROM pg_class c
 WHERE c.oid = %(oid)s AND c.relkind <> 'r'

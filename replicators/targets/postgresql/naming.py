@@ -10,6 +10,8 @@ LONGEST = 63
 SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 """Each table has these columns; no other may have their names."""
 PROGRESS = "_replicator_progress"
+MESSAGES = "_replicator_messages"
+"""The table with the messages of all tables, in the target's schema."""
 OWN = "_replicator"
 """Names of our own tables begin with this."""
 

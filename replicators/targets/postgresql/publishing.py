@@ -16,7 +16,7 @@ import psycopg
 
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.postgres import sql
-from replicators.targets.postgresql import dependents
+from replicators.targets.postgresql import dependents, message_table
 from replicators.targets.postgresql.connections import Connection
 from replicators.targets.postgresql.naming import cut
 
@@ -53,19 +53,49 @@ def quoted(names: Names) -> str:
 
 def publish(connection: Connection, staged: Names, live: Names, schema: TableSchema) -> None:
     """The staged table becomes the live one, with an index of the key. `schema` has the mode's
-    columns too."""
+    columns too. A table of messages is a part of the one of all messages."""
     old, new = dependents.oid_of(connection, live), dependents.oid_of(connection, staged)
     assert new is not None, "it was loaded"
+    is_part = old is not None and message_table.is_part(connection, old)
+    if not is_part and not message_table.is_of(schema):
+        _publish(connection, staged, live, schema, old, new)
+        return
+    _make_ready(connection, staged, schema, new)
+    if message_table.is_of(schema):
+        message_table.prepare(connection, staged, schema)
+    if is_part:
+        message_table.detach(connection, live)
+    _publish(connection, staged, live, schema, old, new, is_ready=True)
+    if message_table.is_of(schema):
+        message_table.attach(connection, live, schema)
+
+
+def _make_ready(connection: Connection, staged: Names, schema: TableSchema, new: int) -> None:
+    """Build the staged table's key: the long part, in which no reader waits."""
+    connection.execute(_SORT_MEMORY, [SORT_MEMORY_KIB])
+    if connection.execute(_IS_UNLOGGED, [new]).fetchone() is not None:
+        _run(connection, [f"ALTER TABLE {quoted(staged)} SET LOGGED"])
+    _run(connection, [*index(staged, schema), f"ANALYZE {quoted(staged)}"])
+
+
+def _publish(
+    connection: Connection,
+    staged: Names,
+    live: Names,
+    schema: TableSchema,
+    old: int | None,
+    new: int,
+    *,
+    is_ready: bool = False,
+) -> None:
     found = None
     if old is not None:
         found = dependents.read(connection, old, new, quoted(live))
         if found.bound:
             _fill(connection, staged, live, old, new, why=", ".join(found.bound))
             return
-    connection.execute(_SORT_MEMORY, [SORT_MEMORY_KIB])
-    if connection.execute(_IS_UNLOGGED, [new]).fetchone() is not None:
-        _run(connection, [f"ALTER TABLE {quoted(staged)} SET LOGGED"])
-    _run(connection, [*index(staged, schema), f"ANALYZE {quoted(staged)}"])
+    if not is_ready:
+        _make_ready(connection, staged, schema, new)
     if old is None or found is None:
         _rename(connection, staged, live[-1])
         _name_key(connection, live, new)

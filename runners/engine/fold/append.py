@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,25 @@ def fold_append(changes: pa.Table, schema: TableSchema) -> Folded:
     the columns that the log did not carry, NULL where it carried all). An update that changed its
     key becomes a `delete` of the old key, then the `update` with the next sequence. A TRUNCATE is a
     row without values."""
+    return Folded(_rows(halves(changes, schema), schema), False, (), False)
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Changes with a `_sequence` for each half, one of them or two for each change. `is_old`: the
+    row's key and values are those of `_before`. None: of no row. `op`: what became of the row."""
+
+    rows: pa.Table
+    is_old: np.ndarray[Any, Any] | None
+    op: Any
+
+
+def halves(changes: pa.Table, schema: TableSchema) -> Halves:
+    """The changes. One that changed its key gives two rows: a delete of the old key, then the
+    update."""
     if "_before" not in changes.column_names:
         changes = _numbered(changes, np.ones(changes.num_rows, np.int64))
-        return Folded(_rows(changes, schema, None, changes.column("_op")), False, (), False)
+        return Halves(changes, None, changes.column("_op"))
     op = changes.column("_op").to_numpy()
     before = changes.column("_before").combine_chunks()
     had = before.is_valid().to_numpy(zero_copy_only=False)
@@ -35,8 +52,7 @@ def fold_append(changes: pa.Table, schema: TableSchema) -> Folded:
     order = np.lexsort((half, place))
     place, is_old = place[order], is_old[order]
     taken = _numbered(changes.take(pa.array(place)), half[order])
-    words = np.where(is_old, int(Op.DELETE), op[place])
-    return Folded(_rows(taken, schema, is_old, pa.array(words)), False, (), False)
+    return Halves(taken, is_old, pa.array(np.where(is_old, int(Op.DELETE), op[place])))
 
 
 def _numbered(changes: pa.Table, half: np.ndarray[Any, Any]) -> pa.Table:
@@ -65,9 +81,8 @@ def _key_differs(
     return differs
 
 
-def _rows(
-    changes: pa.Table, schema: TableSchema, is_old: np.ndarray[Any, Any] | None, op: Any
-) -> pa.Table:
+def _rows(found: Halves, schema: TableSchema) -> pa.Table:
+    changes, is_old, op = found.rows, found.is_old, found.op
     arrays: dict[str, Any] = {}
     kept: set[str] = set()
     flags = np.zeros(changes.num_rows, bool) if is_old is None else is_old

@@ -10,6 +10,7 @@ from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableSchema
 from runners.engine.fold.append import fold_append
 from runners.engine.fold.history import fold_history
+from runners.engine.fold.messages import fold_messages
 from runners.engine.fold.mirror import Folded, fold, fold_inserts
 from runners.engine.fold.no_inserts import fold_no_inserts
 from runners.engine.fold.soft_delete import fold_soft
@@ -18,6 +19,7 @@ FOLDS: dict[Mode, Callable[[pa.Table, TableSchema], Folded]] = {
     Mode.SOFT_DELETE: fold_soft,
     Mode.HISTORY: fold_history,
     Mode.APPEND: fold_append,
+    Mode.MESSAGES: fold_messages,
 }
 NEEDS_BARRIERS = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
 """The modes whose fold needs the rows before a TRUNCATE. So all rows of a merge with a TRUNCATE go

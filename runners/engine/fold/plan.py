@@ -23,7 +23,7 @@ from replicators.connectors.model.changes import (
     change_schema,
     faulty_schema,
 )
-from replicators.connectors.model.modes import ROW_HASH, Mode
+from replicators.connectors.model.modes import LOGS, ROW_HASH, Mode
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, KeyRange
@@ -118,7 +118,7 @@ def _read_bucket(plan: FoldPlan, bucket: int, buckets: int) -> pa.Table:
     is cheaper than a shuffle between tasks, and only one file is held in memory beside the
     bucket."""
     schema = change_schema(plan.schema)
-    key = () if plan.mode is Mode.APPEND else plan.schema.key
+    key = () if plan.mode in LOGS else plan.schema.key
     moves = any(f.has_key_changes for f in plan.files)
     parts = [
         of_bucket(counting(read_file(file, schema), plan), key, bucket, buckets, moves=moves)
@@ -197,7 +197,7 @@ def fold_to_file(
     if mode is Mode.MIRROR:
         found = filtered(found, schema)
     _write(found.rows, path)
-    is_keyed = mode is not Mode.APPEND
+    is_keyed = mode not in LOGS
     return FoldPart(
         path,
         found.rows.num_rows,
@@ -276,7 +276,7 @@ def _fold_in_tasks(tasks: Tasks, plan: FoldPlan) -> list[FoldPart]:
     fits_one = plan.rows <= ROWS_A_TASK and plan.size_bytes <= BYTES_A_TASK
     if fits_one or is_whole or (is_linked and not plan.schema.full_before):
         return tasks.map(_fold_plan, [plan])
-    barrier = -1 if plan.mode is Mode.APPEND else _last_truncate(plan)
+    barrier = -1 if plan.mode in LOGS else _last_truncate(plan)
     truncate = barrier >= 0
     rest = replace(plan, after=max(plan.after, barrier))
     shares = math.ceil(plan.rows / ROWS_A_TASK), math.ceil(plan.size_bytes / BYTES_A_TASK)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replicators.connectors.model.changes import Op
-from replicators.connectors.model.modes import Mode, why_inserts
+from replicators.connectors.model.modes import LOGS, Mode, why_inserts
 from replicators.connectors.model.schema import TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
 
@@ -29,11 +29,11 @@ def excluded_ops(selection: TableSelection) -> tuple[int, ...]:
 def skipped_operations(
     selection: TableSelection, schema: TableSchema, mode: Mode
 ) -> SkippedOperations:
-    """What a table with this schema skips in this mode. In append mode the log only lacks the
-    skipped changes. A copy to which nothing is applied stays as it was made. `target:mode-inserts`
-    where skipped rows could not be told from the others."""
+    """What a table with this schema skips in this mode. In modes that are a log, only the skipped
+    changes are missing. A copy to which nothing is applied stays as it was made.
+    `target:mode-inserts` where skipped rows could not be told from the others."""
     ops = excluded_ops(selection)
-    if mode is Mode.APPEND or not selection.follows_without_inserts:
+    if mode in LOGS or not selection.follows_without_inserts:
         return SkippedOperations(ops)
     why = why_inserts(schema, mode)
     if why:

@@ -319,7 +319,9 @@ class Evolver:
         decision: Decision,
         new: TableSchema,
     ) -> None:
-        """Change the target's table and its rows to fit."""
+        """Change the target's table and its rows to fit. Messages carry their own columns."""
+        if table.mode is Mode.MESSAGES:
+            return
         kept = [c for c in decision.changes if verdict(self.policy, c) is Verdict.KEEP]
         if decision.verdict is Verdict.FOLLOW or self.policy is SchemaPolicy.LENIENT:
             staying = {c.old.name for c in kept if c.old is not None}

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from replicators.connectors.model.changes import segment_of
-from replicators.connectors.model.modes import RESUMABLE, snapshot_values
+from replicators.connectors.model.modes import RESUMABLE, Mode, snapshot_values
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array
 from replicators.connectors.problems.errors import ReplicationError
@@ -28,6 +28,7 @@ from replicators.connectors.target import MergeTarget, SnapshotPlace, TargetTabl
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.fold.keyless import with_hashes
+from runners.engine.fold.messages import ReadMessages
 from runners.engine.quarantine.decide import check_limit
 from runners.engine.settings import RunnerSettings
 from runners.engine.sizes import Limits
@@ -140,22 +141,26 @@ def _copy_portion(
     place: SnapshotPlace,
     quarantines: bool,
     limits: Limits,
+    messages_at: datetime | None = None,
 ) -> _Copied:
     supported = SupportedRows(read, quarantines=quarantines, limits=limits)
-    path, rows = _write(portion, supported, schema, place)
+    rows_of = ReadMessages(supported, messages_at) if messages_at else supported
+    path, rows = _write(portion, rows_of, schema, place)
     return _Copied(portion.number, path, rows, supported.held)
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
     """A snapshot in progress: the table, its schema and place, and its chunks as the store has
-    them. `is_resumed`: some chunks were read in an earlier consistent snapshot."""
+    them. `is_resumed`: some chunks were read in an earlier consistent snapshot. `messages_at`: when
+    the snapshot was opened, where its rows become messages."""
 
     table: TargetTable
     schema: TableSchema
     place: SnapshotPlace
     copy: CopyRow
     is_resumed: bool = False
+    messages_at: datetime | None = None
 
 
 def _constants(table: TargetTable, sequence: int) -> Mapping[str, Any]:
@@ -285,7 +290,8 @@ class Snapshotter:
             self._store.copy_begun(copy)
         self._tell(schema, copy.chunks)
         failpoints.hit("snapshot_begun")
-        return _Work(table, schema, place, copy)
+        at = datetime.now(UTC) if table.mode is Mode.MESSAGES else None
+        return _Work(table, schema, place, copy, messages_at=at)
 
     def _go_on(self, table: TargetTable, schema: TableSchema, known: CopyRow) -> _Work | None:
         place = self._writer.snapshot_place_again(table, schema, known.folder)
@@ -381,6 +387,7 @@ class Snapshotter:
             place=work.place,
             quarantines=self._quarantines,
             limits=self._limits,
+            messages_at=work.messages_at,
         )
         try:
             copied = self._tasks.map(copy, portions)

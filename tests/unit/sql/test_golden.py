@@ -73,6 +73,7 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
         "truncate alone": {**EMPTIED, **NO_ROWS},
     },
     "append": {"all": {}},
+    "messages": {"all": {}},
     "multiset": {
         "listed": {"keys": (b"\x00\xff",)},
         "of two files": {"paths": ("1", "2")},

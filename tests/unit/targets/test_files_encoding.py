@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from replicators.connectors.arrow import json_text
 from replicators.connectors.model.changes import Op, change_schema
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import (
@@ -74,7 +75,7 @@ VALUES: dict[LogicalType, list[Any]] = {
 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
 def test_each_value_of_each_type_is_the_same_when_it_is_read_again(kind: LogicalType) -> None:
-    """Guards `jsonlines.value`: each type's whole range, with NULLs, and where the array is a part
+    """Guards `json_text.value`: each type's whole range, with NULLs, and where the array is a part
     of a larger one."""
     values = [None, *VALUES[kind], None]
     array = pa.array(values, arrow_type(kind))
@@ -83,10 +84,10 @@ def test_each_value_of_each_type_is_the_same_when_it_is_read_again(kind: Logical
         (array.slice(1), values[1:]),
         (array.slice(0, 1), [None]),
     ):
-        texts = jsonlines.value(some, kind).to_pylist()
+        texts = json_text.value(some, kind).to_pylist()
         found = [None if t is None else replayed.value(_strict(t), _reported(kind)) for t in texts]
         assert repr(found) == repr(wanted)
-    assert len(jsonlines.value(array.slice(0, 0), kind)) == 0
+    assert len(json_text.value(array.slice(0, 0), kind)) == 0
 
 
 def _strict(text: str) -> Any:
@@ -107,7 +108,7 @@ def test_any_bytes_are_read_again() -> None:
         values = [
             dice.randbytes(dice.randrange(9)) if dice.random() < 0.8 else None for _ in range(9)
         ]
-        texts = jsonlines.value(pa.array(values, pa.binary()), Bytes()).to_pylist()
+        texts = json_text.value(pa.array(values, pa.binary()), Bytes()).to_pylist()
         assert [t and replayed.value(json.loads(t), _reported(Bytes())) for t in texts] == values
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.modes import LOGS, Mode
 from replicators.connectors.sql import tables, trees
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.merge import (
@@ -36,6 +36,7 @@ _STEPS: dict[Mode, Callable[[Parts], list[Step]]] = {
     Mode.SOFT_DELETE: soft_delete.steps,
     Mode.HISTORY: history.steps,
     Mode.APPEND: append.steps,
+    Mode.MESSAGES: append.steps,
     Mode.MULTISET: multiset.steps,
 }
 _KEPT: dict[Mode, Callable[[Parts], list[Step]]] = {
@@ -70,7 +71,7 @@ def steps(
 
 
 def _without_rows(made: Parts) -> list[Step]:
-    if not made.batch.truncate or made.batch.mode is Mode.APPEND:
+    if not made.batch.truncate or made.batch.mode in LOGS:
         return [Statement(tables.touch(made.target))] if made.dialect.is_one_commit else []
     if made.batch.mode in _KEPT:
         return _KEPT[made.batch.mode](made)
