@@ -477,6 +477,7 @@ class TargetPlugin(Generic[P]):
     params lead to, so that they are checked before anything is opened. `messages`: the texts of the
     codes that only this target has. `fit_column`: for a target that can hold more of a source's own
     types than the neutral types say; it reads `Column.native` too, and everybody asks `fits`.
+    `unseen`: a sentence on what *Test connection* can't see.
     `rank`: pages list lower ranks first.
     """
 
@@ -503,6 +504,7 @@ class TargetPlugin(Generic[P]):
     resolved_seconds: float = 5.0
     messages: Mapping[str, Message] = field(default_factory=dict)
     fit_column: Callable[[Column], Fit] | None = None
+    unseen: str = ""
     icon: str = "database"
     rank: int = 100
     is_hidden: bool = False

@@ -78,6 +78,7 @@
     }
     grid.replaceChildren(made, late(before, made));
     grid.dataset.kind = kind;
+    for (const note of form.querySelectorAll("[data-of-kind]")) note.hidden = note.dataset.ofKind !== kind;
     form.querySelector(".card-result").replaceChildren();
     grid.dispatchEvent(new Event("change", { bubbles: true })); // saves
   }

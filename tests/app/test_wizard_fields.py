@@ -102,6 +102,17 @@ def test_no_breadcrumb_ends_in_a_slash(
         assert crumbs and not crumbs.rstrip().endswith("/"), url
 
 
+def test_only_a_target_with_object_stores_says_what_a_test_can_not_see(
+    browser: Client, editor: Any
+) -> None:
+    """Guards a sentence that stood on the page of every kind of target, also of a database."""
+    form = page(browser, address(make_draft(editor), "target"))
+    notes = re.findall(r'data-of-kind="(\w+)"( hidden)?>([^<]+)<', form)
+    assert {kind for kind, _, _ in notes} == {"lakehouse", "files"}
+    assert [kind for kind, hidden, _ in notes if not hidden] == ["lakehouse"]
+    assert all("object store" in text for _, _, text in notes)
+
+
 def test_the_lakehouse_comes_before_the_other_targets() -> None:
     """Guards `rank`: a new form chooses the first target, and sorted by label that was the
     files."""

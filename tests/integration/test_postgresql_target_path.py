@@ -62,14 +62,16 @@ def test_changes_of_postgresql_lead_to_its_rows(world_maker: MakeWorld, copies: 
 def test_changes_of_mariadb_lead_to_its_rows(
     world_maker: MakeWorld, mariadb: SqlServer, copies: Database
 ) -> None:
-    """Guards the target behind another kind of log: every type of its own, changed keys, and a
-    removed table that is dropped with its data."""
+    """Guards the target behind another kind of log: every type of its own, changed keys, a text
+    with a NUL character, whose row waits in quarantine, and a removed table that is dropped with
+    its data."""
     with world_maker(
         server=mariadb,
         prepare=make_mysql_shop,
         tables=MYSQL_TABLES,
         kind=MysqlToPostgresWorld,
         copies=copies,
+        options={"unsupported_values": "quarantine"},
     ) as world:
         traffic = MysqlTraffic(world.database)  # type: ignore[arg-type]
         world.start()
@@ -79,6 +81,12 @@ def test_changes_of_mariadb_lead_to_its_rows(
         world.start()
         traffic.write(20)
         world.assert_equal()
+        (last,) = max(world.database.execute("SELECT max(id) FROM items"))
+        world.database.execute(f"UPDATE items SET note = 'a\\0b' WHERE id = {last}")
+        world.until(lambda: world.row("items").rows_quarantined == 1, "the row waits")
+        world.database.execute(f"UPDATE items SET note = 'ab' WHERE id = {last}")
+        world.assert_equal()
+        assert world.row("items").rows_quarantined == 0
         world.remove("pairs", keep_target=False)
         world.until(lambda: not world.has_target("pairs"), "the copy is gone")
         assert world.stop() == 0

@@ -32,6 +32,7 @@ PLUGIN = TargetPlugin(
     summary="Every change in Parquet or JSON lines, in folders by table and time; closed folders "
     "are ready to load.",
     params=FilesParams,
+    unseen="Whether an object store may be written is seen by the assessment.",
     capabilities=TargetCapabilities(delivery=Delivery.EXACTLY_ONCE, modes=(Mode.APPEND,)),
     fit=fit,
     checks=_checks,
