@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -106,11 +107,13 @@ def test_only_a_target_with_object_stores_says_what_a_test_can_not_see(
     browser: Client, editor: Any
 ) -> None:
     """Guards a sentence that stood on the page of every kind of target, also of a database."""
-    form = page(browser, address(make_draft(editor), "target"))
-    notes = re.findall(r'data-of-kind="(\w+)"( hidden)?>([^<]+)<', form)
-    assert {kind for kind, _, _ in notes} == {"lakehouse", "files"}
-    assert [kind for kind, hidden, _ in notes if not hidden] == ["lakehouse"]
-    assert all("object store" in text for _, _, text in notes)
+    draft = make_draft(editor)
+    for kind, wanted in (("memory", []), ("files", ["files"])):
+        form = press(browser, draft, "target", "kind", target_kind=kind).content.decode()
+        notes = re.findall(r'data-of-kind="(\w+)"( hidden)?>([^<]+)<', form)
+        assert {name for name, _, _ in notes} == {"lakehouse", "files"}
+        assert [name for name, hidden, _ in notes if not hidden] == wanted
+        assert all("object store" in text for _, _, text in notes)
 
 
 def test_the_lakehouse_comes_before_the_other_targets() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicators.connectors.model.modes import Mode, text_of
+from replicators.connectors.model.modes import LOGS, text_of
 from replicators.connectors.model.schema import EXCLUDABLE, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FitKind, TargetPlugin
@@ -37,7 +37,7 @@ def scope(row: TableRow, target: TargetPlugin) -> Scope:
         raise ReplicationError("verify:failing", table=row.id, reason=row.error_code)
     if not row.is_snapshot_done or row.schema is None or row.state is not TableState.REPLICATING:
         raise ReplicationError("verify:not-copied", table=row.id)
-    if row.mode is Mode.APPEND:
+    if row.mode in LOGS:
         raise ReplicationError("verify:append", table=row.id, mode=text_of(row.mode).label)
     if row.is_outdated:
         raise ReplicationError("verify:outdated", table=row.id)
