@@ -75,7 +75,7 @@ def test_a_fresh_copy_replaces_the_messages_of_one_table_only(
         reader.execute(f"SELECT count(*) FROM {ALL}")  # noqa: S608
         again = threading.Thread(target=copied, args=(target, ORDERS, 2, message(ORDERS, 3)))
         again.start()
-        waits = "SELECT FROM pg_locks WHERE relation = %s::regclass AND NOT granted"
+        waits = "SELECT 1 FROM pg_locks WHERE relation = %s::regclass AND NOT granted"
         until(lambda: database.execute(waits, [ALL]), lambda: "the copy waits for the reader")
         found = reader.execute(f"SELECT count(*) FROM {ALL} WHERE message_id < 3").fetchone()  # noqa: S608
         assert found == (3,)
