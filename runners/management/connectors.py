@@ -64,6 +64,7 @@ WORDS = {
     "can_read_rows": "A table can be verified and repaired",
     "has_watermarks": "Several tables can be read at one moment of the source",
     "is_replaced_at_once": "A fresh copy replaces the old rows in one step",
+    "has_nul": "A text may have a NUL character",
     "delivery": "Delivery",
 }
 

@@ -140,8 +140,8 @@ def test_the_messages_rebuild_the_source_s_rows_over_a_kill(
         child.end()
         world.disarm("target_merged")
         world.start()
-        world.database.execute("ALTER TABLE shop.changes ADD COLUMN extra numeric")
-        world.database.execute("UPDATE shop.changes SET extra = 1.50 WHERE id > 1000")
+        world.database.execute("ALTER TABLE shop.versions ADD COLUMN extra numeric")
+        world.database.execute("UPDATE shop.versions SET extra = 1.50 WHERE id > 1000")
         for table in tables:
             ledger.busy_day(table)
         world.settle()
@@ -154,8 +154,8 @@ def test_the_messages_rebuild_the_source_s_rows_over_a_kill(
             assert rebuilt(found, table) == wanted
             reads = [v for n, _, v in found if (n, v["_operation"]) == (f"shop.{table}", "read")]
             assert len(reads) == ledger.first
-        logged = [(v["_operation"], k and k[0]) for n, k, v in found if n == "shop.versions"]
-        assert logged[ledger.first :] == ledger.log["versions"]
+        logged = [(v["_operation"], k and k[0]) for n, k, v in found if n == "shop.changes"]
+        assert logged[ledger.first :] == ledger.log["changes"]
         assert any(v.get("_unsent") == ["big"] for _, _, v in found)
         text = f"SELECT count(*) FROM {ALL} WHERE value::jsonb->'after'->>'extra' = '1.50'"  # noqa: S608
         assert copies.execute(text)[0][0] > 0
