@@ -116,6 +116,10 @@ def rebuilt(found: list[tuple[str, Any, dict[str, Any]]], table: str) -> dict[in
     return rows
 
 
+def without_nulls(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
+
+
 def test_the_messages_rebuild_the_source_s_rows_over_a_kill(
     world_maker: MakeWorld, copies: Database
 ) -> None:
@@ -147,11 +151,13 @@ def test_the_messages_rebuild_the_source_s_rows_over_a_kill(
         world.settle()
         found = copies.execute(f'SELECT "table", key, value FROM {ALL} ORDER BY message_id')  # noqa: S608
         for table in tables:
+            # Rows from before the new column have no value of it in their messages.
             wanted = {
-                row[0]["id"]: row[0]
-                for row in world.database.execute(f"SELECT to_jsonb(t) FROM shop.{table} t")  # noqa: S608
+                row["id"]: without_nulls(row)
+                for (row,) in world.database.execute(f"SELECT to_jsonb(t) FROM shop.{table} t")  # noqa: S608
             }
-            assert rebuilt(found, table) == wanted
+            rows = {key: without_nulls(row) for key, row in rebuilt(found, table).items()}
+            assert rows == wanted
             reads = [v for n, _, v in found if (n, v["_operation"]) == (f"shop.{table}", "read")]
             assert len(reads) == ledger.first
         logged = [(v["_operation"], k and k[0]) for n, k, v in found if n == "shop.changes"]
