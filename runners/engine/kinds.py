@@ -126,7 +126,7 @@ class Kit:
             applier,
             (lambda: reader(params)) if reader else None,
             spending,
-            self.settings.row_limit_bytes,
+            self.limits,
         )
 
     def publisher(self) -> Publisher | None:

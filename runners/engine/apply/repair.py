@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from replicators.connectors import files
 from replicators.connectors.model.changes import change_schema, last_sequence
-from replicators.connectors.model.modes import NEEDS_KEY, Mode
+from replicators.connectors.model.modes import LOGS, NEEDS_KEY, Mode
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import RowReader
@@ -41,7 +41,7 @@ from replicators.connectors.target import (
     ReadsRows,
     Target,
 )
-from runners.engine import failpoints, sizes
+from runners.engine import failpoints
 from runners.engine.apply.merge import Applier, same_schema
 from runners.engine.apply.refill import codes_of
 from runners.engine.apply.spending import Spending
@@ -50,6 +50,7 @@ from runners.engine.fold.filtering import kept
 from runners.engine.fold.mirror import Folded, few_keys, key_ranges
 from runners.engine.fold.plan import read_file
 from runners.engine.fold.row_hash import row_hashes
+from runners.engine.sizes import NO_LIMITS, Limits
 from runners.engine.store.protocol import (
     ChangeFileRow,
     Store,
@@ -121,7 +122,7 @@ class Repairer:
         applier: Applier,
         reader: Callable[[], RowReader] | None,
         spending: Spending | None = None,
-        row_limit: int = 0,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         self._target = target
         self._store = store
@@ -130,7 +131,7 @@ class Repairer:
         self._applier = applier
         self._reader = reader
         self._spending = spending or Spending(store, None)
-        self._row_limit = row_limit
+        self._limits = limits
         self._asked: dict[TableId, RepairRow] = {}
         self._asked_at = float("-inf")
         self._open: dict[TableId, _Open] = {}
@@ -195,7 +196,7 @@ class Repairer:
     def _require(self, row: TableRow) -> None:
         """Refuse what can't be repaired."""
         code = ""
-        if not isinstance(self._target, MergeTarget) or row.mode is Mode.APPEND:
+        if not isinstance(self._target, MergeTarget) or row.mode in LOGS:
             code = "repair:append"
         elif row.schema is None or not row.schema.key or row.mode not in MODES:
             code = "repair:keyless"
@@ -237,7 +238,7 @@ class Repairer:
         keys = opened.keys.slice(0, KEYS_AT_ONCE)
         with self._reader() as reader:
             rows, position = reader.read(row.schema, keys)
-        sizes.refuse(rows, row.schema, self._row_limit)
+        self._limits.refuse(rows, row.schema)
         if row.schema.filter and rows.num_rows:
             rows = rows.filter(kept(rows, row.schema))
         at = time.monotonic()
