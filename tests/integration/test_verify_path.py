@@ -6,18 +6,31 @@ from __future__ import annotations
 import subprocess
 import sys
 import uuid
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from django.utils import timezone
 
 from replicators.models import Replicator
 from runners.engine.processes import HOSTNAME, LEASE
+from runners.engine.tasks.local import LocalTasks
+from runners.engine.verify.report import Options
+from runners.engine.verify.run import verify
 from runners.states import VerificationState
+from runners.supervision.jobs import job_of, settings_of
 from runners.verifications import DifferingRow, Verification, VerifiedTable
+from runners.verifying.followed import FollowedReplicator
 from runners.verifying.services import verification_start
 from tests.harness import DEADLINE_SECONDS, ROOT, START_LEASE, Traffic, World
 from tests.lake_sql import lake_sql
+from tests.local.tables import LocalTable
+from tests.local.verified import Heard
+from tests.local.world import local_twin
+from tests.mysql_servers import SqlServer
+from tests.mysql_world import SHOP_TABLES, MysqlTraffic, MysqlWorld, make_shop
 from tests.world_fixtures import MakeWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -81,6 +94,48 @@ def test_three_damaged_rows_are_named_and_traffic_is_no_difference(
         sides = [dict(changed.source or [])["note"], dict(changed.target or [])["note"]]
         assert (changed.columns, sides) == (["note"], [None, ""])
         assert tables["items"].rows_source > 2000 and tables["views"].rows_source > 0
+        assert world.stop() == 0
+
+
+def test_rows_of_mariadb_are_compared_under_traffic(
+    world_maker: MakeWorld, mariadb: SqlServer
+) -> None:
+    """Guards a source whose chunks are read while rows change, and that reads no rows by key: they
+    are searched for. Without a JVM."""
+    with world_maker(
+        server=mariadb, prepare=make_shop, tables=SHOP_TABLES, kind=local_twin(MysqlWorld)
+    ) as world:
+        world.database.execute(
+            "INSERT INTO items (id, note) VALUES (8000001, 'a'), (8000002, NULL)"
+        )
+        world.start()
+        world.settle()
+        copy = LocalTable(world.warehouse / world.schema / "items")
+        rows = copy.rows()
+        ids = rows.column("id").to_pylist()
+        at = rows.schema.get_field_index("note")
+        notes = rows.column("note").to_pylist()
+        notes[ids.index(8_000_002)] = ""
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(notes, pa.string()))
+        copy.commit(rows.filter(pc.not_equal(rows.column("id"), 8_000_001)))
+        Replicator.objects.filter(pk=world.replicator.pk).update(desired_state="running")
+        traffic = MysqlTraffic(world.database)
+        heard = Heard(act=lambda _: traffic.write(3))
+        report = verify(
+            job_of(world.replicator),
+            FollowedReplicator(world.replicator),
+            LocalTasks(folder=str(world.folder / "pairs")),
+            replace(settings_of(world.replicator), rows_per_chunk=300),
+            Options(),
+            heard,
+        )
+        items, pairs = report.tables
+        assert (items.code, pairs.code, pairs.wrong, pairs.unsettled) == ("", "", 0, 0)
+        assert {d.key["id"]: (d.kind, d.columns) for d in items.differences} == {
+            8_000_001: ("missing", ()),
+            8_000_002: ("different", ("note",)),
+        }
+        assert not items.unsettled and traffic._next > 1_000_010
         assert world.stop() == 0
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,26 +44,7 @@ from runners.engine.verify.throttle import Throttle
 from tests.local.polled import KEYED, NOTES, VIEWS, PolledWorld, Running, note, view
 from tests.local.tables import LocalTable
 from tests.local.target import PLUGIN
-
-
-@dataclass
-class Heard:
-    """A `Listener` that remembers."""
-
-    stop_at: int = 1 << 60
-    progressed: list[TableProgress] = field(default_factory=list)
-    done: list[TableReport] = field(default_factory=list)
-    act: Callable[[TableProgress], None] = lambda _: None
-
-    def progress(self, now: TableProgress) -> None:
-        self.progressed.append(now)
-        self.act(now)
-
-    def table_done(self, report: TableReport) -> None:
-        self.done.append(report)
-
-    def should_stop(self) -> bool:
-        return len(self.progressed) >= self.stop_at
+from tests.local.verified import Heard
 
 
 class VerifiedWorld(PolledWorld):
