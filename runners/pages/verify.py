@@ -88,12 +88,14 @@ class RepairLine:
 
 
 class VerifyContext(panels.HeadContext):
-    """The page of verifications. `refused`: why it can't be verified."""
+    """The page of verifications. `cant`: why it can't be verified. `of`: the result that the
+    address names; the newest one is shown where it names none."""
 
     cant: str
     active: VerificationView | None
     active_lines: list[TableLine]
     chosen: VerificationView | None
+    of: str
     lines: list[TableLine]
     earlier: list[VerificationView]
     repairs: list[RepairLine]
@@ -143,8 +145,8 @@ def verify_context(
     ended = mine.exclude(pk=active.row.pk) if active else mine
     earlier = selectors.verification_views(ended[:EARLIER])
     chosen = earlier[0] if earlier else None
-    if query.get("of"):
-        chosen = next((v for v in earlier if str(v.row.pk) == query["of"]), chosen)
+    asked = next((v for v in earlier if str(v.row.pk) == query.get("of")), None)
+    chosen = asked or chosen
     lines, active_lines, repairs = _lines(chosen), _lines(active), _repairs(replicator)
     schedule = selectors.schedule_of(replicator)
     shown = panels.version_of(
@@ -162,6 +164,7 @@ def verify_context(
         "active": active,
         "active_lines": active_lines,
         "chosen": chosen,
+        "of": str(asked.row.pk) if asked else "",
         "lines": lines,
         "earlier": earlier,
         "repairs": repairs,
@@ -411,9 +414,9 @@ def verify_repair(request: HttpRequest, pk: str, verification: str) -> HttpRespo
 def _counted(rows: Sequence[DifferingRow]) -> list[tuple[str, int]]:
     """How many of the rows are of each kind: sentences for the confirmation."""
     texts = {
-        "missing": "written to the target, which lacks them",
+        "missing": "written to the target, which has no such row",
         "different": "written again with the source's values",
-        "extra": "deleted from the target, because the source does not have them",
+        "extra": "deleted from the target; the source has no such row",
     }
     counts = [(texts[k], sum(r.kind == k for r in rows)) for k in texts]
     return [(text, n) for text, n in counts if n]

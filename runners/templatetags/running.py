@@ -47,6 +47,7 @@ ICONS = {
     "cancelled": "ban",
     "asked": "hourglass",
     "refused": "alert-triangle",
+    "verifying": "loader-2",
     "equal": "circle-check",
     "different": "alert-triangle",
     "unsettled": "hourglass",

@@ -53,6 +53,6 @@ def outcome_shown(outcome: str, wrong: int = 0) -> OutcomeShown:
 
 def state_shown(state: str) -> OutcomeShown:
     """The state of a verification that has no outcome."""
-    label = "Verifying" if state == VerificationState.RUNNING else LABELS[state]
-    colour = "blue" if state == VerificationState.RUNNING else COLOURS[state]
-    return OutcomeShown(state, label, colour, label.lower())
+    if state == VerificationState.RUNNING:
+        return OutcomeShown("verifying", "Verifying", "blue", "verifying")
+    return OutcomeShown(state, LABELS[state], COLOURS[state], LABELS[state].lower())

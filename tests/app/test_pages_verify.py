@@ -86,6 +86,7 @@ def test_a_panel_that_did_not_change_is_not_sent_again(
 ) -> None:
     verified(replicator)
     version = browser.get(url).context["version"]
+    assert f"verify/?version={version}" in page(browser, url), "it goes on with the newest result"
     assert browser.get(f"{url}?version={version}", headers=htmx(url)).status_code == 204
     verified(replicator)
     assert browser.get(f"{url}?version={version}", headers=htmx(url)).status_code == 200
