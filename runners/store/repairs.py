@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import pyarrow as pa
 
@@ -11,6 +10,7 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from runners.engine.store.repairs import RepairCounts, RepairRow
+from runners.engine.verify.values import keys_from_json
 from runners.models import Run
 from runners.states import RepairState
 from runners.transitions import repair_transition
@@ -32,18 +32,7 @@ def keys(repair: RepairRow, schema: TableSchema) -> pa.Table:
     rows = [dict(key) for key in found]
     if any(set(row) != set(schema.key) for row in rows):
         raise ValueError("these are keys of another schema")
-    arrow = schema.arrow_schema()
-    fields = [arrow.field(name) for name in schema.key]
-    arrays = [_array([row[f.name] for row in rows], f.type) for f in fields]
-    return pa.table(arrays, schema=pa.schema(fields))
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_binary(kind):
-        return pa.array([None if v is None else bytes.fromhex(v) for v in values], kind)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        return pa.array(values, kind)
-    return pa.array([None if v is None else str(v) for v in values], pa.string()).cast(kind)
+    return keys_from_json(schema, rows)
 
 
 def done(repair: RepairRow, counts: RepairCounts, run: Run) -> None:

@@ -13,6 +13,7 @@ from google.cloud.bigquery import Client
 
 from demo.bigquery import EmbeddedBigQuery
 from replicators.connectors.contract.merging import MergeContract
+from replicators.connectors.contract.reading import ReadingContract
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import MergeTarget, TargetPlugin
 from replicators.targets.bigquery import PLUGIN, naming
@@ -54,7 +55,9 @@ class Emulated:
             yield made
 
 
-class TestBigQuery(Emulated, MergeContract):
+class TestBigQuery(Emulated, MergeContract, ReadingContract):
+    fixes_version = False
+
     @pytest.fixture
     def plugin(self) -> TargetPlugin:
         return PLUGIN

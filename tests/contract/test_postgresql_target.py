@@ -96,6 +96,7 @@ class TestPostgresqlMerging(PostgresqlFixtures, MergeContract):
         return replaced
 
 
+@pytest.mark.oldest_postgresql(is_long=True)
 class TestPostgresqlReading(PostgresqlFixtures, ReadingContract):
     """Rows that are read back."""
 

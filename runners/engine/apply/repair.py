@@ -1,12 +1,12 @@
 """Repairs rows of one table: writes the rows of some keys again as the source has them, in one
 commit that keeps the table's token.
 
-Why that is right. The rows are read at the source at a moment that lies before the log position P.
-The table had merged up to the sequence M then. A row is used once the log is decoded up to P, and
-only if no change after M that is listed then touches its key. So the row was the same at M, at P,
-and at the end of whatever was merged meanwhile: it is the row that the target should have. What the
-table merges afterwards finds it as it would find any right row, in every mode. Keys that a change
-touched are read again.
+Why that is right (CORRECTNESS 34). The rows are read at the source at a moment that lies before
+the log position P. The table had merged up to the sequence M then. A row is used once the log is
+decoded up to P, and only if no change after M that is listed then touches its key. So the row was
+the same at M, at P, and at the end of whatever was merged meanwhile: it is the row that the target
+should have. What the table merges afterwards finds it as it would find any right row, in every
+mode. Keys that a change touched are read again.
 
 The request ends after the last commit. A crash before that repeats it: keys that were repaired are
 found to be right. A fault of a repair never stops the table.
@@ -50,7 +50,7 @@ from runners.engine.fold.filtering import kept
 from runners.engine.fold.mirror import Folded, few_keys, key_ranges
 from runners.engine.fold.plan import read_file
 from runners.engine.fold.row_hash import row_hashes
-from runners.engine.sizes import NO_LIMITS, Limits
+from runners.engine.sizes import CODE, NO_LIMITS, UNSUPPORTED, Limits
 from runners.engine.store.protocol import (
     ChangeFileRow,
     Store,
@@ -74,6 +74,8 @@ LOG_SECONDS = 300.0
 """How long the log may take to be decoded up to what was read."""
 MOST_TRIES = 10
 FAULT_SECONDS = 60.0
+FINAL = frozenset({UNSUPPORTED, CODE})
+"""Faults of a row itself: another try finds the same row."""
 NEVER = last_sequence(2**31 - 1)
 
 
@@ -179,6 +181,11 @@ class Repairer:
             if err.code.startswith("run:") or err.code == "log:file-corrupt":
                 raise
             self._failed(row, repair, err)
+        except Exception as err:
+            logger.exception("The repair failed.", extra={"table": str(row.id)})
+            name = type(err).__name__
+            unknown = ReplicationError("internal:unexpected", table=row.id, name_of_error=name)
+            self._failed(row, repair, unknown)
 
     def _turn(self, row: TableRow, repair: RepairRow) -> None:
         self._require(row)
@@ -370,7 +377,7 @@ class Repairer:
         """Try again where that may help, otherwise refuse it. An error of the source may come from
         columns that changed there, which the table follows in a moment."""
         opened = self._open.get(row.id)
-        is_final = err.code.startswith("repair:")
+        is_final = err.code.startswith("repair:") or err.code in FINAL
         if opened is None or opened.tries >= MOST_TRIES or is_final:
             self._refuse(repair, err)
             return

@@ -300,3 +300,20 @@ def test_repairs_under_traffic_leave_what_the_source_has(
     finish(world)
     assert world.store.repaired[2].left == 0
     assert world.current() == replay(start, changes)
+
+
+def test_an_unknown_fault_is_no_fault_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the table from a defect of the repair: it would fail, and with it what is merged."""
+    world = damaged(Repaired(tmp_path, START))
+    number = world.ask((1, "x"))
+
+    def fails(*_: Any) -> Any:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(world.source, "read", fails)
+    for _ in range(2 * repair.MOST_TRIES):
+        world.turn()
+    assert world.store.repairs_refused[number][0] == "internal:unexpected"
+    assert world.row.state is TableState.REPLICATING
