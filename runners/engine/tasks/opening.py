@@ -41,9 +41,12 @@ _TASKS = (
 
 
 @contextmanager
-def opened_for(job: Job, settings: RunnerSettings) -> Iterator[SparkSession]:
+def opened_for(
+    job: Job, settings: RunnerSettings, task_modules: tuple[str, ...] = ()
+) -> Iterator[SparkSession]:
     """The session, as `open_session` opens it; it is stopped at the end. `run:spark-lost` replaces
-    an error that was raised because the session's JVM has ended."""
+    an error that was raised because the session's JVM has ended. `task_modules`: what tasks import
+    besides what a run's tasks do."""
     params = job.target_params
     _beside("imports", load_all, job.target.modules(params))
     conf = {**job.target.spark_conf(params), **workers_conf(job.source, job.target)}

@@ -40,7 +40,7 @@ def run_verification(
 ) -> Report:
     """Open Spark as a run does, and compare. `ReplicationError` where nothing can be compared at
     all."""
-    with opened_for(job, settings) as spark:
+    with opened_for(job, settings, ("runners.engine.verify.pairs",)) as spark:
         tasks = SparkTasks(spark, target_files_of(settings.log_url, job.replicator))
         return verify(job, followed, tasks, settings, options, listener)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -20,11 +21,11 @@ from replicators.connectors.model.schema import TableId
 from replicators.connectors.model.types import LogicalType, String
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import SourcePlugin
-from replicators.connectors.target import Fit, FitKind
-from replicators.sources.memory.database import database, insert, update
+from replicators.connectors.target import Fit, FitKind, TargetPlugin
+from replicators.sources.memory.database import database, delete, insert, update
 from runners.engine import run
 from runners.engine.job import Job
-from runners.engine.store.protocol import TableRow, TableState
+from runners.engine.store.protocol import MemoryStore, TableRow, TableState
 from runners.engine.store.quarantine import QuarantinedRow
 from runners.engine.tasks.local import LocalTasks
 from runners.engine.verify import pairs, reading
@@ -41,6 +42,7 @@ from runners.engine.verify.report import (
 )
 from runners.engine.verify.run import verify
 from runners.engine.verify.throttle import Throttle
+from tests.local import duck
 from tests.local.polled import KEYED, NOTES, VIEWS, PolledWorld, Running, note, view
 from tests.local.tables import LocalTable
 from tests.local.target import PLUGIN
@@ -351,3 +353,38 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+
+
+class DuckWorld(VerifiedWorld):
+    """The copies are tables of DuckDB."""
+
+    def target(self) -> tuple[TargetPlugin[Any], Any]:
+        return duck.PLUGIN, duck.DuckParams(str(self.folder / "d.db"), str(self.folder / "duck"))
+
+
+@pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.HISTORY])
+def test_only_current_rows_of_a_mode_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    """Guards that a deleted row which is kept, and a closed version, are no extra rows."""
+    monkeypatch.setattr(run, "SparkTasks", lambda _, folder: LocalTasks(folder=folder))
+    world = DuckWorld(tmp_path, f"verified-{mode}")
+    world.store = MemoryStore([NOTES])
+    world.store._tables[NOTES] = TableRow(NOTES, mode_asked=mode)
+    client = duck.DuckClient(str(tmp_path / "d.db"))
+    with duckdb.connect(client.path):  # so that each call opens it at once
+        running = world.start()
+        running.until(world.is_replicating)
+        world.database.commit(update(NOTES, note(2), note(2, "new")), delete(NOTES, note(3)))
+        found = of(world.verify(), NOTES)
+        assert (found.outcome, found.rows_source, found.rows_target) == (Outcome.EQUAL, 19, 19)
+        assert len(client.records(duck.names(NOTES))) == (20 if mode is Mode.SOFT_DELETE else 21)
+        current = "NOT _is_deleted" if mode is Mode.SOFT_DELETE else "_is_current"
+        with client.opened() as db:
+            db.execute(f"UPDATE shop.notes SET note = '' WHERE id IN (2, 3) AND {current}")  # noqa: S608
+        found = of(world.verify(), NOTES)
+        running.stop()
+    assert [(d.key["id"], d.kind, d.columns) for d in found.differences] == [
+        (2, Kind.DIFFERENT, ("note",))
+    ]
+    database.cache_clear()

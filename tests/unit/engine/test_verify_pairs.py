@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.changes import FAULT_FIELDS
+from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import (
     Array,
@@ -28,12 +33,15 @@ from replicators.connectors.model.types import (
     String,
     Timestamp,
 )
-from replicators.connectors.snapshot import Chunk
-from runners.engine.verify import pairs
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.snapshot import Chunk, SnapshotPoint
+from runners.engine.tasks.local import LocalTasks
+from runners.engine.verify import pairs, reading
 from runners.engine.verify.hashing import ROW_SEED, hashes
 from runners.engine.verify.pairs import Bucket, Plan
 from runners.engine.verify.report import Kind
 from runners.engine.verify.settle import Pending, odd
+from runners.engine.verify.throttle import Throttle
 
 NOON = dt.datetime(2025, 7, 1, 12, tzinfo=dt.UTC)
 KINDS: dict[str, LogicalType] = {
@@ -196,3 +204,66 @@ def test_rows_with_values_that_cannot_be_carried_are_left_out(tmp_path: Path) ->
     part = pairs.read_source(Chunk(SCHEMA.id, 0, None), read=reader, plan=plan(tmp_path))
     assert part.rows == 3
     assert pairs.from_ipc(part.held).to_pylist() == [{"id": 0, "part": "ä;"}]
+
+
+@dataclass
+class Session(Closing):
+    """A consistent snapshot whose chunks stay good in the next one, while `place` is the same."""
+
+    place: str
+    closed: list[str]
+    point: SnapshotPoint = SnapshotPoint("", Position(1))
+
+    def is_alive(self) -> bool:
+        return True
+
+    def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
+        raise NotImplementedError
+
+    def keyed_chunk(self, table: TableSchema, number: int, keys: pa.Table) -> Chunk:
+        raise NotImplementedError
+
+    def layout(self, table: TableSchema) -> str:
+        return self.place
+
+    def close(self) -> None:
+        self.closed.append(self.place)
+
+
+def one_row(chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+    """A chunk with one row, which has the chunk's number."""
+    yield from Rows([made(random.Random(chunk.number), 2 * chunk.number)]).table.to_batches()
+
+
+@pytest.mark.parametrize("places", [["here"] * 9, ["here", "elsewhere"]])
+def test_a_long_reading_renews_its_snapshot(tmp_path: Path, places: list[str]) -> None:
+    """Guards `read_source`: each chunk is read once, in snapshots that are closed after some
+    minutes; a table that was rewritten meanwhile has other chunks."""
+    waiting, closed, clock = list(places), list[str](), itertools.count(step=250)
+
+    @contextmanager
+    def opened() -> Iterator[reading.Source]:
+        with Session(waiting.pop(0), closed) as session:
+            yield reading.Source(session, one_row)
+
+    tools = reading.Tools(LocalTasks(), Throttle(0, 0, lambda: False), lambda: False)
+    chunks = [Chunk(SCHEMA.id, n, None) for n in range(20)]
+    at = plan(tmp_path)
+    with ExitStack() as held:
+        source = held.enter_context(opened())
+
+        def read() -> list[pairs.Part]:
+            return reading.read_source(
+                source, held, opened, tools, at, chunks, lambda _: None, timer=lambda: next(clock)
+            )
+
+        if "elsewhere" in places:
+            with pytest.raises(ReplicationError) as err:
+                read()
+            assert err.value.code == "source:snapshot-lost"
+            return
+        parts = read()
+    assert 2 < len(closed) < 9
+    paths = tuple(path for part in parts for path in part.paths)
+    found = [pairs.from_ipc(pairs.compare(Bucket(n, paths, ()), plan=at).keys) for n in range(3)]
+    assert sorted(pa.concat_tables(found).column("id").to_pylist()) == list(range(20))
