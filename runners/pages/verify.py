@@ -50,6 +50,7 @@ from runners.verifying.services import (
 
 EARLIER = 10
 REPAIRS = 10
+LINES = 200
 ROWS = 50
 
 
@@ -105,19 +106,23 @@ class VerifyContext(panels.HeadContext):
 
 
 def _lines(view: VerificationView | None) -> list[TableLine]:
-    """The tables of a verification: those with differences first."""
+    """The tables of a verification, those to look at first; at most `LINES`."""
     if view is None:
         return []
-    found = []
-    for row in view.row.tables.all():
+    found = list(view.row.tables.all())
+    found.sort(key=lambda t: (-t.wrong, -t.unsettled, not t.error_code, not t.step, str(t)))
+    found = found[:LINES]
+    counts = selectors.rows_counted(found)
+    lines = []
+    for row in found:
         name = TableId(row.schema_name, row.name)
         error = error_shown(row.error_code, row.error_facts, None, table=name)
         if error is not None and row.outcome != Outcome.FAILED:
             error["severity"] = Severity.INFO
-        listed = row.rows.count() if row.wrong or row.unsettled else 0
-        waits = len(repairable(row)) if row.wrong else 0
-        found.append(TableLine(row, outcome_shown(row.outcome, row.wrong), error, listed, waits))
-    return sorted(found, key=lambda line: (-line.row.wrong, -line.row.unsettled, str(line.row)))
+        listed, waits = counts.get(row.pk, (0, 0))
+        shown = outcome_shown(row.outcome, row.wrong)
+        lines.append(TableLine(row, shown, error, listed, waits))
+    return lines
 
 
 def _repairs(replicator: Replicator) -> list[RepairLine]:

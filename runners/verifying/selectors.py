@@ -13,7 +13,7 @@ from replicators.connectors.model.schema import TableId
 from replicators.models import Replicator
 from runners.models import Table
 from runners.shown import ErrorShown, error_shown
-from runners.states import LABELS, VerificationState
+from runners.states import LABELS, RepairState, VerificationState
 from runners.verifications import (
     DifferingRow,
     Repair,
@@ -191,6 +191,20 @@ def rows_page(
     elif kind:
         found = found.filter(kind=kind, is_unsettled=False)
     return list(found[:limit])
+
+
+def rows_counted(tables: Iterable[VerifiedTable]) -> dict[int, tuple[int, int]]:
+    """For each of these tables with listed rows: how many there are, and how many of them a repair
+    may take."""
+    waits = Q(is_unsettled=False) & (Q(repair=None) | Q(repair__state=RepairState.REFUSED))
+    odd = [t.pk for t in tables if t.wrong or t.unsettled]
+    found = (
+        DifferingRow.objects.filter(table__in=odd)
+        .order_by()
+        .values("table")
+        .annotate(listed=Count("pk"), waits=Count("pk", filter=waits))
+    )
+    return {one["table"]: (one["listed"], one["waits"]) for one in found}
 
 
 def repair_json(repair: Repair) -> dict[str, Any]:

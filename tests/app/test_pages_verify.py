@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from replicators.connectors.model.schema import TableId
 from replicators.models import Replicator
 from runners.engine.verify.report import LeftOut, Outcome, Step, TableProgress
 from runners.models import Table
 from runners.transitions import repair_transition
 from runners.verifications import DifferingRow, Repair, Verification, VerifySchedule
 from tests.app.factories import make_user
-from tests.app.pages import htmx, page, panel
+from tests.app.pages import htmx, make_tables, page, panel
 from tests.app.verified import (
     CUSTOMERS,
     DIFFERENT,
@@ -107,6 +108,18 @@ def test_the_result_names_counts_notes_and_what_was_left_out(
     assert 'data-code="source:unreachable"' in shown
     assert f"?of={first.pk}" in shown
     assert "3 rows differ" in page(browser, f"{url}?of={first.pk}")
+
+
+def test_many_tables_cost_as_few_queries_as_two(
+    browser: Client, replicator: Replicator, url: str, django_assert_max_num_queries: Any
+) -> None:
+    make_tables(replicator, 300)
+    found = [table_report(TableId("many", f"t{n:04}")) for n in range(299)]
+    verified(replicator, *found, table_report(TableId("many", "t0299"), DIFFERENT))
+    with django_assert_max_num_queries(30):
+        shown = page(browser, url)
+    assert "200 of 302 tables are shown" in shown
+    assert shown.index("many.t0299") < shown.index("many.t0000"), "those that differ come first"
 
 
 def test_a_failed_verification_says_why(browser: Client, replicator: Replicator, url: str) -> None:
