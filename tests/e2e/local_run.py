@@ -1,11 +1,12 @@
-"""A run of a replicator that was built in the browser, in a process of its own without a JVM."""
+"""A run of a replicator that was built in the browser, in a process of its own, without a JVM where
+another program is not asked for."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,8 +25,13 @@ Run.objects.create(pk="{pk}", replicator=Replicator.objects.get(name="{name}"), 
 """
 
 
+LOCAL = ("-m", "tests.local.run")
+PRODUCT = ("manage.py", "run_replicator")
+"""The program itself, with its own Spark."""
+
+
 @contextmanager
-def running(web: Web, folder: Path, name: str) -> Iterator[None]:
+def running(web: Web, folder: Path, name: str, program: Sequence[str] = LOCAL) -> Iterator[None]:
     """The replicator of that name runs; it is killed with SIGKILL at the end."""
     pk, lease = uuid.uuid4(), uuid.uuid4().hex
     web.shell(_RUN.format(pk=pk, lease=lease, name=name))
@@ -35,7 +41,7 @@ def running(web: Web, folder: Path, name: str) -> Iterator[None]:
     output = folder / f"{pk}.log"
     with output.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.local.run", str(pk)],
+            [sys.executable, *program, str(pk)],
             cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
     try:

@@ -23,13 +23,6 @@ class ComparedParams:
     """Where the data sets come from, what identifies their rows, when they are read, and where the
     state is kept that they are compared with."""
 
-    state: str = param(
-        "State",
-        help="Folder or object store where each row's state is kept for the next comparison, for "
-        "example /data/state. It takes about as much space as the tables in Parquet.",
-        secrets_go=STORES_SETTINGS,
-        check=location_fault,
-    )
     files: str = param(
         "Files",
         help="Path of the files. {table} stands for the table's name, {delivery} for the name of "
@@ -56,6 +49,15 @@ class ComparedParams:
         "sums: SELECT ...",
         default="",
         check=queries_fault,
+    )
+    state: str = param(
+        "State",
+        help="Folder or object store where each row's state is kept for the next comparison, for "
+        "example /data/state. It takes about as much space as the tables in Parquet.",
+        default="",
+        note="needed",
+        secrets_go=STORES_SETTINGS,
+        check=location_fault,
     )
     keys: str = param(
         "Key columns",
@@ -118,6 +120,8 @@ class ComparedParams:
 
     def __post_init__(self) -> None:
         errors: dict[str, str] = {}
+        if not self.state:
+            errors["state"] = "is required"
         if bool(self.files) == bool(self.database):
             errors["files"] = "enter either the path of files or a database"
         if self.database and not self.schedule:

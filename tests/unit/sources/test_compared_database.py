@@ -112,6 +112,7 @@ def test_an_address_is_checked(address: str, part: str) -> None:
 def test_files_or_a_database_and_then_a_schedule(params: ComparedParams) -> None:
     for given in (
         {"state": "/s"},
+        {"files": "/in/{table}.csv"},
         {"state": "/s", "files": "/in/{table}.csv", "database": "sqlite:////a.db"},
         {"state": "/s", "database": "sqlite:////a.db"},
     ):
