@@ -47,11 +47,12 @@ LONG = pytest.mark.long
 @pytest.mark.parametrize(
     ("form", "broadcast"),
     [
-        pytest.param("iceberg", 200_000, marks=LONG),  # the README's commands, in `make test`
-        pytest.param("delta", 0, marks=LONG),
+        ("iceberg", 200_000),
+        ("delta", 0),
         ("parquet", 0),
     ],
 )
+@pytest.mark.long  # `make test` has the README's commands
 def test_the_seeds_example(spark: Any, tmp_path: Path, form: str, broadcast: int) -> None:
     """10,000 rows; on the second day a fifth is deleted and replaced, two fifths are updated."""
     columns = (
@@ -115,7 +116,7 @@ def test_random_days_are_what_a_naive_replay_gives(
         f"keep_deleted: {str(keeps).lower()}\n" + SIMPLE,
     )
     naive: dict[int, tuple[str | None, int, str, date]] = {}
-    for n in range(4):
+    for n in range(3):
         on = day(n)
         ids = numbers.sample(range(12), 8)
         rows = {i: (numbers.choice(["", "x", None]), numbers.choice([1, 2])) for i in ids}
@@ -284,6 +285,14 @@ def test_another_configuration_makes_the_hashes_again_instead_of_updates(
     assert found.counts == {"I": 0, "U": 1, "D": 0, "X": 0, "N": 1}
     assert {r["id"]: r["c"] for r in simple.current()} == {1: None, 2: "new"}
     assert {r.get("c") for r in simple.rows("history")} == {None, "new"}
+
+
+def test_delta_tables_hold_both_days(spark: Any, tmp_path: Path) -> None:
+    made = ComparedSet(spark, tmp_path, "format: delta\n" + SIMPLE)
+    made.deliver("id,a,b\n1,x,1\n2,y,2\n", day(0))
+    assert made.deliver("id,a,b\n1,x,1\n3,y,2\n", day(1)).counts["D"] == 1
+    assert made.operations(made.current()) == {"N": 1, "I": 1, "D": 1}
+    assert made.operations(made.rows("history")) == {"I": 3, "D": 1}
 
 
 def test_a_column_out_of_the_comparison_is_kept_up_without_an_update(simple: ComparedSet) -> None:
