@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -23,9 +25,18 @@ def commands(page: str) -> str:
 
 
 def bash(text: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-ec", text], cwd=ROOT, capture_output=True, text=True, timeout=240
-    )
+    """What the commands wrote. Where they take too long, their JVMs end too."""
+    argv = ["bash", "-ec", text]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        argv, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=280)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
 def test_the_readmes_two_days_give_the_seeds_counts(tmp_path: Path) -> None:
