@@ -149,11 +149,12 @@ def page(rows: Sequence[dict[str, Any]], known: dict[str, Any]) -> str:
     for row in rows:
         fact = facts.get(row["line"], {})
         load_then = ", ".join(str(x) for x in fact.get("load_before", ()))
+        load_later = ", ".join(str(x) for x in fact.get("load_after", ()))
         there = fact.get("machine", described(known))
         other = "" if there == described(known) else f", measured on: {there}"
         text.append(
             f"- **{row['line']}** ({fact.get('measured_at', '')}, load before it {load_then}, "
-            f"scale {fact.get('scale', 1)}{_rounds(fact)}{other}): "
+            f"after it {load_later}, scale {fact.get('scale', 1)}{_rounds(fact)}{other}): "
             f"{fact.get('note') or 'nothing to say.'}{_all(fact)}"
         )
     return "\n".join([*text, "", "</details>"]) + "\n"
