@@ -49,7 +49,8 @@ def opened_for(
     besides what a run's tasks do."""
     params = job.target_params
     _beside("imports", load_all, job.target.modules(params))
-    conf = {**job.target.spark_conf(params), **workers_conf(job.source, job.target)}
+    workers = workers_conf(job.source, job.target, task_modules)
+    conf = {**job.target.spark_conf(params), **workers}
     local = _with_scratch(settings)
     with properties_for(job, settings) as properties:
         jars = (*job.target.jars(params), *job.source.jars(job.source_params))
@@ -97,10 +98,12 @@ def _with_scratch(settings: RunnerSettings) -> RunnerSettings:
         raise ReplicationError("run:spark") from err
 
 
-def workers_conf(source: SourcePlugin, target: TargetPlugin) -> dict[str, str]:
+def workers_conf(
+    source: SourcePlugin, target: TargetPlugin, more: tuple[str, ...] = ()
+) -> dict[str, str]:
     """Spark settings that make its Python workers begin with everything that the tasks of a run
-    from this source into this target import."""
-    names = (*_TASKS, *source.task_modules, *target.task_modules)
+    from this source into this target import, and with `more`."""
+    names = (*_TASKS, *source.task_modules, *target.task_modules, *more)
     return {
         "spark.python.daemon.module": "runners.engine.tasks.worker",
         f"spark.executorEnv.{MODULES}": ",".join(names),

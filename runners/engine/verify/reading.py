@@ -40,21 +40,44 @@ CHUNKS_A_JOB = 4
 JOBS_AT_ONCE = 2
 BUCKETS_A_JOB = 8
 RENEW_SECONDS = 600.0
+TURN_SECONDS = 1.0
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What reading needs: tasks, the throttle of the source, and whether to stop."""
+    """What reading needs: tasks, the throttle of the source, and whether to stop. `on_turn` hears
+    about once a second that something goes on."""
 
     tasks: Tasks
     throttle: Throttle
     should_stop: Callable[[], bool]
+    on_turn: Callable[[], None] = lambda: None
 
     def check(self) -> None:
         """Raise `Stopped` where a stop was asked."""
         if self.should_stop():
             raise Stopped
+        self.on_turn()
+
+    def result(self, future: Future[R]) -> R:
+        """What the future gives. `Stopped`."""
+        while True:
+            try:
+                return future.result(timeout=TURN_SECONDS)
+            except TimeoutError:
+                if future.done():
+                    raise
+                self.check()
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """As the tasks' own. A stop does not wait for them."""
+        pool = ThreadPoolExecutor(1, "verify-tasks")
+        try:
+            return self.result(pool.submit(self.tasks.map, function, items))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +123,7 @@ class Source:
                 if not running:
                     return
                 try:
-                    done = running.popleft().result()
+                    done = tools.result(running.popleft())
                 except Exception as err:
                     if not self.session.is_alive():
                         raise ReplicationError("source:snapshot-lost") from err
@@ -165,9 +188,7 @@ def compare(
     found: list[Candidates] = []
     for at in range(0, len(buckets), BUCKETS_A_JOB):
         tools.check()
-        found += tools.tasks.map(
-            partial(pairs.compare, plan=plan), buckets[at : at + BUCKETS_A_JOB]
-        )
+        found += tools.map(partial(pairs.compare, plan=plan), buckets[at : at + BUCKETS_A_JOB])
     return found
 
 
@@ -245,7 +266,7 @@ def target_lookup(
     def by_search(pending: Pending) -> pa.Table:
         with opened() as rows:
             function = partial(pairs.search_target, plan=plan, wanted=pending.hashes)
-            found = tools.tasks.map(function, _parts(rows))
+            found = tools.map(function, _parts(rows))
         return pa.concat_tables([pairs.from_ipc(f.rows) for f in found])
 
     def by_either(pending: Pending) -> pa.Table:

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as StillReading
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -126,7 +125,7 @@ class _TableVerifier:
     """One table's comparison."""
 
     def __init__(self, work: Work, state: _State) -> None:
-        self._work = work
+        self._work = work = replace(work, tools=replace(work.tools, on_turn=self._tell))
         self._state = state
         self._row = state.row
         self._follower = Follower(
@@ -201,15 +200,7 @@ class _TableVerifier:
                 ours = reading.read_source(
                     source, stack, work.opened, work.tools, plan, chunks, self._on_part
                 )
-                while True:
-                    try:
-                        found = theirs.result(timeout=1.0)
-                        break
-                    except StillReading:
-                        if theirs.done():
-                            raise
-                        work.tools.check()
-                        self._tell()
+                found = work.tools.result(theirs)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
         state.read_seconds = time.monotonic() - began
