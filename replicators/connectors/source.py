@@ -22,7 +22,7 @@ from replicators.connectors.model.schema import (
     TableSelection,
     TableSummary,
 )
-from replicators.connectors.params import P
+from replicators.connectors.params import P, P_contra
 from replicators.connectors.poll import ChangePoll
 from replicators.connectors.problems.message import Message
 from replicators.connectors.problems.problem import Problem
@@ -76,6 +76,12 @@ class RowReader(Closing, Protocol):
         ...
 
 
+class RepairReader(Protocol[P_contra]):
+    """Makes a `RowReader`. `after`: as in `ControlOpener`."""
+
+    def __call__(self, params: P_contra, name: str, after: Position | None, /) -> RowReader: ...
+
+
 @dataclass(frozen=True, slots=True)
 class SourcePlugin(Generic[P]):
     """A source's light descriptor: every callable imports its driver inside. `P`: the class of its
@@ -88,6 +94,10 @@ class SourcePlugin(Generic[P]):
     the replicator removes these objects. `places`: the hosts and files that the params lead to, so
     that they are checked before anything is opened. `messages`: the texts of the codes that only
     this source has. `rank`: pages list lower ranks first.
+
+    `repair_reader`: reads rows by key for repairs, where positions are counted from the one that
+    the stream has reached. What the log has when it is asked can be read. Without it, repairs use
+    `row_reader`.
 
     Where columns are known BY_STATEMENTS: `keeps_values` says whether a statement with that type's
     text converts one column to the other and leaves every value as it is. `schema_at` gets a schema
@@ -110,6 +120,7 @@ class SourcePlugin(Generic[P]):
     poll: ChangePoll[P] | None = None
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
     row_reader: Callable[[P], RowReader] | None = None
+    repair_reader: RepairReader[P] | None = None
     objects: Callable[[str], list[tuple[str, str]]] = lambda name: []
     keeps_values: Callable[[Column, Column, str], bool] | None = None
     schema_at: Callable[[TableSchema, Position, int], TableSchema | None] | None = None

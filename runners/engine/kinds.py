@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.snapshot import ChunkReader, SnapshotSession
+from replicators.connectors.source import RowReader
 from replicators.connectors.target import ChangeSink, MergeTarget, Target, Watermarked
 from replicators.connectors.tasks import Tasks
 from runners.engine.apply.deliver import Deliverer
@@ -117,17 +118,24 @@ class Kit:
 
     def repairer(self, applier: Applier, spending: Spending) -> Repairer:
         """Writes rows again from the source, or says why it can't."""
-        reader, params = self.job.source.row_reader, self.job.source_params
         return Repairer(
             self.target,
             self.store,
             self.log,
             self.replicator,
             applier,
-            (lambda: reader(params)) if reader else None,
+            self._row_reader(),
             spending,
             self.limits,
         )
+
+    def _row_reader(self) -> Callable[[], RowReader] | None:
+        """What reads rows by key for repairs."""
+        job, store = self.job, self.store
+        reader, again, params = job.source.row_reader, job.source.repair_reader, job.source_params
+        if again is not None:
+            return lambda: again(params, job.slot, store.memory().position)
+        return (lambda: reader(params)) if reader is not None else None
 
     def publisher(self) -> Publisher | None:
         """Publishes watermarks for the target's readers; None where the target can't hold them."""

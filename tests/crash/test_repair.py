@@ -16,6 +16,8 @@ from tests.crash.test_failpoints import died_at
 from tests.harness import Traffic, World
 from tests.lake_sql import lake_sql
 from tests.local.world import DuckCopies
+from tests.mysql_world import SHOP_TABLES as MYSQL_TABLES
+from tests.mysql_world import MysqlTraffic, MysqlWorld, make_shop
 from tests.postgres_target_world import PostgresTargetWorld
 from tests.servers import fresh_database
 from tests.world_fixtures import MakeWorld
@@ -153,3 +155,45 @@ def test_rows_are_repaired_in_iceberg(world_maker: MakeWorld) -> None:
     token."""
     with world_maker(kind=OnSpark, tables=("items", "pairs")) as world:
         repaired(world)
+
+
+class FromMysql(DuckCopies, MysqlWorld):
+    """From MariaDB or MySQL into DuckDB, without a JVM."""
+
+    def damage(self) -> None:
+        table = f'"{self.schema}"'
+        with self.client.opened() as db:
+            db.execute(f"UPDATE {table}.items SET note = 'by hand' WHERE id BETWEEN 1001 AND 1010")
+            db.execute(f"DELETE FROM {table}.items WHERE id BETWEEN 1011 AND 1015")
+            db.execute(f"INSERT INTO {table}.items (id) VALUES (99999999)")
+            db.execute(f"DELETE FROM {table}.pairs WHERE word = 'w102'")
+
+
+@pytest.mark.parametrize("flavour", ["mariadb", pytest.param("mysql", marks=pytest.mark.long)])
+def test_rows_are_repaired_from_mysql(
+    request: pytest.FixtureRequest, world_maker: MakeWorld, flavour: str
+) -> None:
+    """Guards the reader of rows by key there: its position in the order of the stream, and the wait
+    for what the log has and a query does not show yet."""
+    server = request.getfixturevalue(flavour)
+    with world_maker(
+        kind=FromMysql, server=server, prepare=make_shop, tables=MYSQL_TABLES, environment=PATIENT
+    ) as world:
+        assert isinstance(world, FromMysql)
+        world.start()
+        world.settle()
+        world.damage()
+        assert world.differences("items") and world.differences("pairs")
+        traffic = MysqlTraffic(world.database, seed=43)
+        items = [{"id": n} for n in (*range(1001, 1031), 99_999_999)]
+        pairs = [{"word": f"w{n // 10}", "part": n % 10} for n in range(1015, 1035)]
+        repairs = [ask(world, "items", items), ask(world, "pairs", pairs)]
+        numbers = [r.pk for r in repairs]
+        while Repair.objects.filter(pk__in=numbers, state=RepairState.ASKED).exists():
+            traffic.write(1)
+            world.until(lambda: True, "the run lives")
+        found = done(world, repairs)
+        world.assert_equal()
+        assert [r.rows_deleted for r in found] == [1, 0]
+        assert found[0].rows_written >= 10 and found[1].rows_written >= 5
+        assert world.stop() == 0

@@ -9,7 +9,7 @@ from replicators.connectors.log import ByteLog, LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.snapshot import SnapshotSession, SnapshotWait
-from replicators.connectors.source import Catalog, Checks, SourcePlugin
+from replicators.connectors.source import Catalog, Checks, RowReader, SourcePlugin
 from replicators.sources.mysql.conversions import keeps_values
 from replicators.sources.mysql.messages import MESSAGES
 from replicators.sources.mysql.params import MysqlParams, places
@@ -58,6 +58,12 @@ def _snapshot_again(
     return Session(params, name, after, wait=wait)
 
 
+def _repair_reader(params: MysqlParams, name: str, after: Position | None) -> RowReader:
+    from replicators.sources.mysql.rows import RowReader as Reader
+
+    return Reader(params, name, after)
+
+
 def _translate(err: BaseException) -> Exception:
     from replicators.sources.mysql.errors import translate
 
@@ -98,6 +104,7 @@ PLUGIN = SourcePlugin(
     chunk_reader="replicators.sources.mysql.snapshot:ChunkReader",
     translate=_translate,
     setup=setup,
+    repair_reader=_repair_reader,
     keeps_values=keeps_values,
     schema_at=_schema_at,
     places=places,
