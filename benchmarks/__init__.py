@@ -61,6 +61,18 @@ LINES = {
         "backlog_into",
         "1.6 million waiting changes into an emulator of BigQuery, beside dlt",
     ),
+    "compare": (
+        "compare",
+        "two days of a data set compared by hashes, beside the seed's method",
+    ),
+    "compare-size": (
+        "compare",
+        "the same with 1, 10 and 40 million rows: a row's cost must not grow",
+    ),
+    "verify": (
+        "verify",
+        "rows of PostgreSQL compared with their copy in Iceberg, beside DMS's way and data-diff",
+    ),
     "memory": ("memory", "the memory of a run, through one large transaction"),
     "tables-page": ("tables_page", "a click on the wizard's page of tables, with 2,000 of them"),
     "growth": ("growth", "the last of many merges, beside the first"),
