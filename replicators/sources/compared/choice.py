@@ -9,14 +9,14 @@ from dataclasses import astuple
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.poll import DeliveryReport
 from replicators.sources.compared.arrivals import Arrival, Settled, arrivals, order_of
-from replicators.sources.compared.journal import Journal
+from replicators.sources.compared.journal import Journal, Refused
 from replicators.sources.compared.params import ComparedParams
 from replicators.sources.compared.schedule import last_before, next_after
 
 
 class Choice:
-    """Looks for deliveries: at the times of the schedule, or at each question where there is none.
-    `refused`: what was refused last, by table."""
+    """Looks for deliveries: at the times of the schedule, or at each question where there is
+    none."""
 
     def __init__(
         self, params: ComparedParams, journal: Journal, clock: Callable[[], float] = time.time
@@ -26,7 +26,7 @@ class Choice:
         self._clock = clock
         self._settled = Settled(0 if params.marker else params.settle_seconds)
         self._done_at = 0.0
-        self._refused: dict[TableId, tuple[DeliveryReport, str] | None] = {}
+        self._refused: dict[TableId, dict[str, Refused]] = {}
         self._rule = repr(astuple(params))
 
     @property
@@ -75,25 +75,26 @@ class Choice:
 
     # --- refused ------------------------------------------------------------------------------
     def _is_refused(self, arrival: Arrival, table: TableId) -> bool:
-        known = self._known(table)
-        return known is not None and (known[0].mark, known[1]) == (arrival.mark, self._rule)
+        known = self._known(table).get(arrival.mark)
+        return known is not None and known.rule == self._rule
 
-    def _known(self, table: TableId) -> tuple[DeliveryReport, str] | None:
+    def _known(self, table: TableId) -> dict[str, Refused]:
         if table not in self._refused:
             self._refused[table] = self._journal.refused(table)
         return self._refused[table]
 
     def refuse(self, report: DeliveryReport) -> None:
         """Pass the delivery over until it, or what the source asks for, changes."""
-        self._journal.refuse(report, self._rule)
-        self._refused[report.table] = (report, self._rule)
+        known = self._known(report.table) | {report.mark: Refused(report, self._rule)}
+        self._journal.refuse(report.table, known)
+        self._refused[report.table] = known
 
     def accepted(self, table: TableId) -> None:
         """A delivery of the table was compared."""
-        if self._known(table) is not None:
+        if self._known(table):
             self._journal.accepted(table)
-        self._refused[table] = None
+        self._refused[table] = {}
 
     def reports(self, tables: Sequence[TableSchema]) -> list[DeliveryReport]:
         """What is refused now."""
-        return [known[0] for t in tables if (known := self._known(t.id)) is not None]
+        return [known.report for t in tables for known in self._known(t.id).values()]

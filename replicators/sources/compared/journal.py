@@ -5,7 +5,7 @@ the positions in them.
 |---|---|
 | `journal.json` | names this journal; another one has other positions |
 | `deliveries/<number>.json` | a delivery: its table, its counts, its files of rows and changes |
-| `refused/<table>.json` | the last delivery that was refused, so that it is not read again |
+| `refused/<table>.json` | deliveries that were refused, so that they are not read again |
 | `rows/`, `changes/` | Parquet files |
 
 A delivery is one number in the order of all tables, from 1. Its changes are *portions*, each a
@@ -70,13 +70,12 @@ class Compared:
         return sum(p.rows for p in self.rows)
 
     def to_json(self) -> dict[str, Any]:
-        report = asdict(self.report) | {"facts": [list(f) for f in self.report.facts]}
         return {
             "number": self.number,
             "try": self.try_,
             "schema": self.schema.to_json(),
             "schema_version": self.schema_version,
-            "report": report | {"table": [self.table.schema, self.table.name]},
+            "report": _report_json(self.report),
             "rows": [asdict(p) for p in self.rows],
             "changes": [asdict(p) for p in self.changes],
         }
@@ -92,6 +91,19 @@ class Compared:
             rows=tuple(Portion(**p) for p in data["rows"]),
             changes=tuple(Portion(**p) for p in data["changes"]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A delivery that was refused, and the rules at that time."""
+
+    report: DeliveryReport
+    rule: str
+
+
+def _report_json(report: DeliveryReport) -> dict[str, Any]:
+    table = [report.table.schema, report.table.name]
+    return asdict(report) | {"facts": [list(f) for f in report.facts], "table": table}
 
 
 def _report(data: Mapping[str, Any]) -> DeliveryReport:
@@ -227,23 +239,22 @@ class Journal:
         self._known[delivery.number] = delivery
 
     # --- refused ------------------------------------------------------------------------------
-    def refuse(self, report: DeliveryReport, rule: str) -> None:
-        """Remember that a delivery was refused under these rules."""
-        facts = [list(f) for f in report.facts]
-        table = [report.table.schema, report.table.name]
-        data = {"rule": rule, "report": asdict(report) | {"facts": facts, "table": table}}
+    def refuse(self, table: TableId, refused: Mapping[str, Refused]) -> None:
+        """Remember the table's refused deliveries, by their marks."""
+        data = {
+            mark: {"rule": one.rule, "report": _report_json(one.report)}
+            for mark, one in refused.items()
+        }
         with writing():
             files.make_folder(f"{self.folder}/refused")
-            files.publish(self._refused_path(report.table), json.dumps(data).encode())
+            files.publish(self._refused_path(table), json.dumps(data).encode())
 
-    def refused(self, table: TableId) -> tuple[DeliveryReport, str] | None:
-        """The table's last refused delivery, and the rules at that time."""
+    def refused(self, table: TableId) -> dict[str, Refused]:
+        """The table's refused deliveries since its last good one, by their marks."""
         with reading("state"):
             data = files.read_if_there(self._refused_path(table))
-        if not data:
-            return None
-        found = json.loads(data)
-        return _report(found["report"]), found["rule"]
+        found = json.loads(data) if data else {}
+        return {mark: Refused(_report(f["report"]), f["rule"]) for mark, f in found.items()}
 
     def accepted(self, table: TableId) -> None:
         """Nothing of the table is refused now."""
