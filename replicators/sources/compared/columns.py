@@ -92,7 +92,11 @@ def arrow_schema(params: ComparedParams, path: str) -> pa.Schema:
         return pyarrow.json.read_json(data).schema if data.size else pa.schema([])
     return pyarrow.csv.read_csv(
         data,
-        parse_options=pyarrow.csv.ParseOptions(delimiter=params.separator, newlines_in_values=True),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=params.separator,
+            newlines_in_values=True,
+            invalid_row_handler=lambda _: "skip",
+        ),
         convert_options=pyarrow.csv.ConvertOptions(
             null_values=[params.null_text], strings_can_be_null=True
         ),
@@ -154,7 +158,7 @@ def described(params: ComparedParams, table: str, newest: Arrival | None) -> Tab
     """The table's schema; None where nothing of it is there and nothing was."""
     named = declared_columns(params.columns).get(table, {}) if params.columns else {}
     found: dict[str, Column] = {c.name: c for c in seen(params, table)}
-    for column in present(params, newest) if newest is not None else []:
+    for column in _fresh(params, newest, is_known=bool(found)):
         found.setdefault(column.name, column)
     for name, kind in named.items():
         found[name] = Column(name, kind, name_of(kind))
@@ -174,6 +178,19 @@ def described(params: ComparedParams, table: str, newest: Arrival | None) -> Tab
         native_id=zlib.crc32(f"{params.schema_name}.{table}".encode()) | 1 << 32,
         full_before=True,
     )
+
+
+def _fresh(params: ComparedParams, newest: Arrival | None, *, is_known: bool) -> list[Column]:
+    """The columns of the newest delivery. Where the table is known, one that can't be read has
+    none: it is refused when its turn comes."""
+    if newest is None:
+        return []
+    try:
+        return present(params, newest)
+    except ReplicationError as err:
+        if not is_known or err.code != "source:file-unreadable":
+            raise
+        return []
 
 
 def key_of(params: ComparedParams, table: str) -> tuple[str, ...]:

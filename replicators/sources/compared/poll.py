@@ -93,7 +93,7 @@ class ComparedPoll(Closing):
         )
         is_done = behind >= len(found.changes)
         place = ordinal(found.number + 1) if is_done else ordinal(found.number, behind)
-        has_more = not is_done or self._journal.delivery(found.number + 1) is not None
+        has_more = not is_done or self._has_next(found.number + 1, tables)
         return Polled(
             self._journal.at(place),
             changes,
@@ -102,6 +102,13 @@ class ComparedPoll(Closing):
             reports,
             next_at,
         )
+
+    def _has_next(self, number: int, tables: Sequence[TableSchema]) -> bool:
+        """Whether another delivery was compared, or waits for it."""
+        if self._journal.delivery(number) is not None:
+            return True
+        with self._lock:
+            return self._choice.next(tables) is not None
 
     def _reports(self, tables: Sequence[TableSchema]) -> tuple[DeliveryReport, ...]:
         chosen = {t.id for t in tables}
