@@ -20,6 +20,7 @@ from replicators.sources.mysql.setup import setup
 from tests import mysql_shop
 from tests.demos import closed_demo, until
 from tests.e2e import building
+from tests.e2e.another_tool import run_sql
 from tests.e2e.conftest import Watched
 from tests.model.reading import iceberg_rows
 from tests.model.reading_mysql import MysqlTable
@@ -206,6 +207,78 @@ def test_pause_and_resume(watch: Any, live: Live) -> None:
     page.get_by_role("link", name="Activity", exact=True).nth(1).click()
     expect(page.get_by_test_id("runs").locator('[data-state="stopped"]')).to_be_visible()
     expect(page.get_by_test_id("events")).to_contain_text(f"by {live.reported['user']}")
+
+
+LINES = """
+INSERT INTO shop.orders (id, customer_id) VALUES (-1, 1);
+INSERT INTO shop.order_lines VALUES (-1, 1, 1, 1, 9.99), (-1, 2, 1, 1, 9.99), (-1, 3, 1, 1, 9.99)
+"""
+
+
+def _lines(live: Live) -> dict[int, int]:
+    """Line and quantity of the order that only this test knows, in the target."""
+    target = live.reported["target"]
+    place = (target["catalog_uri"], target["warehouse"], target["catalog_name"])
+    _, rows = iceberg_rows(*place, (target["namespace"], "order_lines"))
+    return {r["line"]: r["quantity"] for r in rows if r["order_id"] == -1}
+
+
+def _verified(page: Page, live: Live, outcome: str) -> None:
+    """Verify `order_lines` from its menu, and wait for the outcome."""
+    page.goto(f"{live.one}tables/")
+    page.get_by_label("Actions on shop.order_lines").click()
+    page.get_by_role("link", name="Verify table…").locator("visible=true").click()
+    page.get_by_role("button", name="Verify", exact=True).click()
+    expect(page).to_have_url(re.compile("verify/$"))
+    expect(page.get_by_test_id("verifying")).to_be_visible()
+    expect(page.get_by_test_id("verifying")).to_have_count(0, timeout=SLOW_MS)
+    expect(page.get_by_test_id("verified")).to_contain_text(outcome)
+
+
+def _paused(page: Page, live: Live, act: str, state: str) -> None:
+    """Pause or resume the replicator. It commits all the time, and other writers would collide."""
+    page.goto(live.one)
+    page.locator("#act-run", has_text=act).click()
+    head = page.get_by_test_id("head")
+    expect(head.locator(f'[data-state="{state}"]')).to_be_visible(timeout=SLOW_MS)
+
+
+def test_rows_that_another_tool_damaged_are_named_and_repaired(watch: Any, live: Live) -> None:
+    """Guards the whole way of a verification and a repair, while traffic goes on: a table that is
+    well is equal, and of one with three damaged rows exactly these are named and mended."""
+    page: Page = watch().page
+    live.source(LINES)
+    until(lambda: len(_lines(live)) == 3, "the lines are in the target", 60)
+    _verified(page, live, "Equal")
+    _paused(page, live, "Pause", "paused")
+    run_sql(
+        live.reported["target"],
+        "DELETE FROM {}.order_lines WHERE order_id = -1 AND line = 1",
+        "UPDATE {}.order_lines SET quantity = 77 WHERE order_id = -1 AND line = 2",
+        "INSERT INTO {}.order_lines SELECT order_id, 4, product_id, quantity, price "
+        "FROM {}.order_lines WHERE order_id = -1 AND line = 3",
+    )
+    assert _lines(live) == {2: 77, 3: 1, 4: 1}
+    _paused(page, live, "Resume", "running")
+    _verified(page, live, "3 rows differ")
+    page.get_by_role("link", name="Rows of shop.order_lines that differ").click()
+    named = page.get_by_test_id("verify-rows").locator("article")
+    expect(named).to_have_count(3)
+    for kind, line in (("missing", 1), ("different", 2), ("extra", 4)):
+        row = page.locator(f'[data-kind="{kind}"]')
+        expect(row).to_contain_text(f"order_id = -1, line = {line}")
+    values = page.locator('[data-kind="different"] .is-different td')
+    expect(values).to_have_text(["1", "77"])
+    page.get_by_role("link", name="Repair all 3 rows…").click()
+    page.get_by_role("button", name="Repair 3 rows").click()
+    expect(page.get_by_test_id("toast")).to_contain_text("requested")
+    page.goto(f"{live.one}verify/")
+    repair = page.get_by_test_id("repairs").locator("tbody tr").first
+    expect(repair.locator("[data-state]")).to_have_attribute("data-state", "done", timeout=SLOW_MS)
+    expect(repair).to_contain_text("2 written, 1 deleted")
+    assert _lines(live) == {1: 1, 2: 1, 3: 1}
+    page.goto(live.one)
+    expect(page.get_by_test_id("verified")).to_contain_text(re.compile("Verified .*: 3 rows"))
 
 
 TABS = ("", "tables/", "verify/", "activity/", "logs/", "configuration/", "edit/", "delete/")
