@@ -21,7 +21,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.sql.target import SqlMergeTarget
 from replicators.connectors.target import FoldedBatch, TargetTable
-from replicators.targets.postgresql import connections
+from replicators.targets.postgresql import connections, staging
 from replicators.targets.postgresql.checks import PostgresqlTargetChecks
 from replicators.targets.postgresql.params import PostgresqlTargetParams
 from tests.postgres_target import ROLE, writer_of, writer_params
@@ -276,6 +276,38 @@ def test_a_value_that_postgresql_can_not_hold_stops_the_table(
     assert caught.value.code == code
     assert caught.value.facts["reason"].startswith("column note: a text has a NUL character")
     assert target.merge(live, batch(tmp_path, 20)).was_applied
+
+
+def test_a_small_staging_table_is_used_again_and_goes_in_the_end(
+    target: SqlMergeTarget, live: TargetTable, database: Database, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Guards the catalog, which a table made for each merge fills with dead rows: a kept table has
+    the rows of one batch only, also after it was truncated, after somebody dropped it, and where a
+    batch has other columns. A large one goes at once."""
+    staged = "SELECT oid, oid::regclass::text FROM pg_class WHERE relname LIKE '%\\_batch\\_%'"
+
+    def after_merge(sequence: int, **values: Any) -> list[Any]:
+        assert target.merge(live, batch(tmp_path, sequence, **values)).was_applied
+        return database.execute(staged)
+
+    ((first, name),) = after_merge(20)
+    assert after_merge(21) == [(first, name)]
+    assert database.execute(f"SELECT count(*) FROM {name}") == [(2,)]  # noqa: S608
+    monkeypatch.setattr(staging, "MOST_STORED", 3)
+    assert after_merge(22) == [(first, name)]
+    assert database.execute(f"SELECT count(*) FROM {name}") == [(2,)]  # noqa: S608
+    assert database.execute(f"SELECT pg_relation_size('{name}') <= 8192") == [(True,)]
+    database.execute(f"DROP TABLE {name}")
+    ((second, _),) = after_merge(23)
+    assert second != first
+    monkeypatch.setattr(staging, "MOST_KEPT", 1)
+    assert after_merge(24) == []
+    monkeypatch.undo()
+    assert len(after_merge(25)) == 1
+    assert [row[0] for row in rows(database)][2:] == [1000 + n for n in range(20, 26)]
+    target.close()
+    assert database.execute(staged) == []
 
 
 def test_no_free_connection_is_told(

@@ -59,6 +59,16 @@ class DirectClient(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepingClient(Protocol):
+    """A `SqlClient` that may keep the staging table of a batch for the next one."""
+
+    def release(self, names: Names) -> None:
+        """The batch's staging table is not needed any more. It is removed, or kept until a `load`
+        under the same name, `drop` or `close`."""
+        ...
+
+
 class SqlClient(Protocol):
     """A database that SQL targets write to.
 
@@ -149,8 +159,7 @@ class SqlClient(Protocol):
         ...
 
     def drop(self, names: Names) -> None:
-        """Remove a staging table; nothing where it does not exist. A client may keep the table,
-        emptied, for the next `load` under the same name."""
+        """Remove a staging table; nothing where it does not exist."""
         ...
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from replicators.connectors.model.schema import Column
 from replicators.connectors.sql import trees
 from replicators.connectors.sql.dialect import SqlDialect
+from replicators.connectors.sql.evolve import Add, Drop, Rename, Widen
 
 
 def create(
@@ -69,6 +70,23 @@ def fill_column(dialect: SqlDialect, target: exp.Table, column: Column, value: A
         expressions=[trees.equal(trees.column(column.name), written)],
         where=exp.Where(this=exp.true()),
     )
+
+
+def altered(
+    dialect: SqlDialect,
+    target: exp.Table,
+    one: Drop | Add | Rename | Widen,
+) -> exp.Expression:
+    """The statement of an alteration."""
+    match one:
+        case Drop(name=name):
+            return drop_column(target, name)
+        case Add(column=column):
+            return add_column(dialect, target, column)
+        case Rename(name=name, new=new):
+            return rename_column(target, name, new)
+        case Widen(column=column):
+            return widen_column(dialect, target, column)
 
 
 def rename(target: exp.Table, new: exp.Table) -> exp.Alter:

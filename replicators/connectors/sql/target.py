@@ -32,18 +32,15 @@ from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.ownership import LiveTable, Written, own_token
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import merge, tables, trees
-from replicators.connectors.sql.client import DirectClient, LiveColumns, Names, SqlClient
-from replicators.connectors.sql.dialect import SqlDialect
-from replicators.connectors.sql.evolve import (
-    Add,
-    Alteration,
-    Drop,
-    Note,
-    Rename,
-    Types,
-    Widen,
-    plan,
+from replicators.connectors.sql.client import (
+    DirectClient,
+    KeepingClient,
+    LiveColumns,
+    Names,
+    SqlClient,
 )
+from replicators.connectors.sql.dialect import SqlDialect
+from replicators.connectors.sql.evolve import Alteration, Note, Types, plan
 from replicators.connectors.sql.staged import staged_batch, staged_snapshot
 from replicators.connectors.sql.state import (
     COLUMNS,
@@ -438,7 +435,7 @@ class SqlMergeTarget:
             with self._lock:
                 self._merged.add(self._place(table))
             if merge.has_rows(batch):
-                self._client.drop(staged)
+                self._release(staged)
             return MergeResult(True, row.uuid)
 
     @contextmanager
@@ -458,6 +455,13 @@ class SqlMergeTarget:
             if token is None or token.generation != table.generation:
                 raise
             raise ReplicationError("target:conflict", table=table.source) from err
+
+    def _release(self, staged: Names) -> None:
+        """A batch's staging table is not needed any more."""
+        if isinstance(self._client, KeepingClient):
+            self._client.release(staged)
+        else:
+            self._client.drop(staged)
 
     def _clear_others(self, table: TargetTable) -> None:
         """Once for each table, remove what other processes left."""
@@ -526,7 +530,7 @@ class SqlMergeTarget:
             if isinstance(one, Note):
                 row = record(dict(one.numbers))
             else:
-                steps.append(Statement(_altered(self._dialect, target, one)))
+                steps.append(Statement(tables.altered(self._dialect, target, one)))
         return steps
 
     def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
@@ -568,22 +572,6 @@ def _snapshot_place(table: TargetTable, schema: TableSchema, folder: str) -> Sna
 def _are_portions(paths: Sequence[str]) -> bool:
     """Whether the paths name portions that tasks wrote into the table (`portion_path`)."""
     return all(path.rsplit("/", 1)[-1].isdigit() for path in paths)
-
-
-def _altered(
-    dialect: SqlDialect,
-    target: exp.Table,
-    one: Drop | Add | Rename | Widen,
-) -> exp.Expression:
-    match one:
-        case Drop(name=name):
-            return tables.drop_column(target, name)
-        case Add(column=column):
-            return tables.add_column(dialect, target, column)
-        case Rename(name=name, new=new):
-            return tables.rename_column(target, name, new)
-        case Widen(column=column):
-            return tables.widen_column(dialect, target, column)
 
 
 def _numbered() -> exp.Expression:

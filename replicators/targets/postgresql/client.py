@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property, partial
 
 import psycopg
@@ -15,7 +15,6 @@ from sqlglot import exp
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import arrow_type
-from replicators.connectors.postgres import sql
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import engines
 from replicators.connectors.sql.client import LiveColumns, Names
@@ -23,7 +22,7 @@ from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import Check, Step
 from replicators.connectors.target import CurrentRows, DirectCopy
-from replicators.targets.postgresql import copying, publishing, reading
+from replicators.targets.postgresql import copying, publishing, reading, staging
 from replicators.targets.postgresql.connections import Connection, Connections
 from replicators.targets.postgresql.encoding import Field
 from replicators.targets.postgresql.enums import Enums, add_further, labels_of
@@ -67,6 +66,7 @@ class PostgresqlClient:
         self._connections = Connections(params)
         self._transactions = Transactions(self._connections)
         self._loaded: dict[Names, int] = {}
+        self._staged: dict[Names, staging.Staged] = {}
         self._enums = Enums(params.schema)
         self._lock = threading.Lock()
 
@@ -141,25 +141,39 @@ class PostgresqlClient:
         fields = self._fields(schema.supported)
         self._make_types()
         with self._transactions.begin(job) as connection:
-            _create(connection, names, fields)
-            _drop(connection, records_of(names))
+            staging.create(connection, names, fields)
+            staging.drop(connection, records_of(names))
         with self._lock:
             self._loaded.pop(names, None)
 
     def load(self, names: Names, staged: StagedFiles, *, job: str, appends: bool = False) -> None:
-        """Fill an unlogged table by COPY, in one transaction."""
+        """Fill an unlogged table by COPY, in one transaction. One that was kept is filled anew if
+        it has the same columns."""
         if self._transactions.is_done(job):
             return
         fields = self._fields(staged.columns)
         self._make_types()
         add = partial(add_further, self.params)
+        gone = 0
+        with self._lock:
+            kept = None if appends else self._staged.pop(names, None)
         with self._transactions.begin(job) as connection:
             if not appends:
-                _create(connection, names, fields, is_logged=False)
+                gone = staging.emptied(connection, names, fields, kept)
             rows = copying.copy(connection, quoted(names), fields, staged.read(), add_labels=add)
         if not appends:
             with self._lock:
                 self._loaded[names] = rows
+                self._staged[names] = staging.Staged(fields, rows, gone + rows)
+
+    def release(self, names: Names) -> None:
+        """See `KeepingClient`. A small table is kept: making one for each merge fills the catalog
+        with dead rows, and syncs files."""
+        with self._lock:
+            found = self._staged.get(names)
+            self._loaded.pop(names, None)
+        if found is None or found.rows > staging.MOST_KEPT:
+            self.drop(names)
 
     def direct(self, names: Names, columns: Sequence[Column]) -> DirectCopy:
         """What tasks write the table with."""
@@ -212,12 +226,19 @@ class PostgresqlClient:
     def drop(self, names: Names) -> None:
         """Remove a staging table."""
         with self._asking() as connection:
-            _drop(connection, names)
+            staging.drop(connection, names)
         with self._lock:
             self._loaded.pop(names, None)
+            self._staged.pop(names, None)
 
     def close(self) -> None:
-        """Close all connections."""
+        """Remove the staging tables that were kept, and close all connections. A table that can't
+        be removed now is removed by the next process."""
+        with self._lock:
+            kept = list(self._staged)
+        with suppress(ReplicationError):
+            for names in kept:
+                self.drop(names)
         self._connections.close()
 
     @contextmanager
@@ -252,17 +273,3 @@ class PostgresqlClient:
             text = f"SELECT FROM {quoted(names)} LIMIT 1"
             if connection.execute(text.encode()).fetchone() is None:
                 raise ReplicationError("target:postgresql-lost")
-
-
-def _drop(connection: Connection, names: Names) -> None:
-    connection.execute(f"DROP TABLE IF EXISTS {quoted(names)}".encode())
-
-
-def _create(
-    connection: Connection, names: Names, fields: Iterable[Field], *, is_logged: bool = True
-) -> None:
-    """An empty table in place of one that an earlier try left."""
-    kind = "TABLE" if is_logged else "UNLOGGED TABLE"
-    defined = ", ".join(f"{sql.name(c.name)} {c.native}" for c in fields)
-    _drop(connection, names)
-    connection.execute(f"CREATE {kind} {quoted(names)} ({defined})".encode())
