@@ -97,6 +97,7 @@ def test_three_damaged_rows_are_named_and_traffic_is_no_difference(
         assert world.stop() == 0
 
 
+@pytest.mark.long
 def test_rows_of_mariadb_are_compared_under_traffic(
     world_maker: MakeWorld, mariadb: SqlServer
 ) -> None:
