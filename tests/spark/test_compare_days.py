@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -287,6 +288,16 @@ def test_another_configuration_makes_the_hashes_again_instead_of_updates(
     assert {r.get("c") for r in simple.rows("history")} == {None, "new"}
 
 
+@pytest.fixture
+def few_delta_tasks(spark: Any) -> Iterator[None]:
+    """As in a comparison's own session."""
+    name = "spark.databricks.delta.snapshotPartitions"
+    spark.conf.set(name, "4")
+    yield
+    spark.conf.unset(name)
+
+
+@pytest.mark.usefixtures("few_delta_tasks")
 def test_delta_tables_hold_both_days(spark: Any, tmp_path: Path) -> None:
     made = ComparedSet(spark, tmp_path, "format: delta\n" + SIMPLE)
     made.deliver("id,a,b\n1,x,1\n2,y,2\n", day(0))
