@@ -297,6 +297,7 @@ def few_delta_tasks(spark: Any) -> Iterator[None]:
     spark.conf.unset(name)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few_delta_tasks")
 def test_delta_tables_hold_both_days(spark: Any, tmp_path: Path) -> None:
     made = ComparedSet(spark, tmp_path, "format: delta\n" + SIMPLE)
