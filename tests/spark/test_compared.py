@@ -26,7 +26,7 @@ from replicators.sources.compared.snapshot import ComparedChunks, ComparedSessio
 from runners.engine.tasks.on_spark import SparkTasks
 from tests.compared_world import COLUMNS, SCHEMA_NAME, Inbox, csv_text, line
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 PEOPLE = TableId(SCHEMA_NAME, "people")
 NAME = "one"
 Change = tuple[int, int, Any, Any]
@@ -236,6 +236,7 @@ def test_a_refused_loss_is_tried_again_when_it_is_allowed(source: Source, inbox:
     assert source.reports["2"].code == ""
 
 
+@pytest.mark.long
 def test_a_refused_set_of_changed_rows_holds_the_later_ones(spark: Any, inbox: Inbox) -> None:
     """Guards delta sets: what comes after a missing delivery would build on it. A corrected file
     lets all go on."""
@@ -318,7 +319,12 @@ def _orc(inbox: Inbox, name: str, prices: Sequence[str | None]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "deliver"), [("parquet", _parquet), ("json", _json), ("orc", _orc)]
+    ("ending", "deliver"),
+    [
+        ("parquet", _parquet),
+        pytest.param("json", _json, marks=pytest.mark.long),
+        pytest.param("orc", _orc, marks=pytest.mark.long),
+    ],
 )
 def test_other_formats_keep_their_types(
     spark: Any,
@@ -412,6 +418,7 @@ def test_a_large_delivery_comes_in_portions(
         Journal(source.params.folder_of(NAME)).read().require(lost)
 
 
+@pytest.mark.long
 def test_a_file_that_changes_while_it_is_read_is_read_again(
     source: Source, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -432,6 +439,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     assert source.changes() == [(1, 1, "whole", "as it was")]
 
 
+@pytest.mark.long
 def test_another_key_is_compared_anew(source: Source, inbox: Inbox) -> None:
     """Guards hashes that were made of other columns."""
     inbox.deliver("1", [line(1, "a"), line(2, "b")])
