@@ -38,7 +38,7 @@ def test_status_has_exactly_the_fields_that_are_promised(
     body = api.get(_url(replicator, "status/")).json()
     assert set(body) == {
         "id", "name", "state", "desired_state", "lag_seconds", "consistent_at", "error", "copy",
-        "tables",
+        "next_delivery_at", "tables",
     }  # fmt: skip
     assert body["consistent_at"] is None
     assert body["state"] == "paused"
