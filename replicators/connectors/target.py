@@ -441,6 +441,16 @@ class Maintained(Protocol):
         ...
 
 
+@runtime_checkable
+class Closable(Protocol):
+    """A target that holds something until the end of a run: connections, or tables that it kept for
+    the next batch. The engine closes it once nothing uses it any more."""
+
+    def close(self) -> None:
+        """Let go of it. What can't be removed now is removed by the next run."""
+        ...
+
+
 class TargetChecks(Closing, Protocol):
     """Preflight of a target; needs no Spark."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from replicators.connectors.schema.policy import follows_renames
 from replicators.connectors.snapshot import SnapshotWait
+from replicators.connectors.target import Closable
 from runners.engine.apply.recovery import recover_tables
 from runners.engine.capture.first_snapshot import FirstSnapshot
 from runners.engine.capture.heartbeat import Heartbeat
@@ -277,3 +278,5 @@ class EngineRun:
             heartbeat.close()
             self._catalog.close()
             self._streaming.close()
+            if isinstance(self._target, Closable):
+                self._target.close()
