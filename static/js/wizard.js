@@ -22,9 +22,9 @@
     const isUndecided = document.querySelector("#draft-conflict .notice") && event.detail.elt.tagName !== "FORM";
     if (isSave(event) && isUndecided) { event.preventDefault(); return; }
     if (isSave(event)) status("Saving…");
-    if (pressed && pressed.isConnected && pressed.dataset.busy && event.detail.elt.tagName === "FORM") {
-      wait(event.detail.elt, pressed);
-    }
+    // What is typed is saved by requests of its own. One of them may go out between the button and its form.
+    if (event.detail.elt.tagName !== "FORM") return;
+    if (pressed && pressed.isConnected && pressed.dataset.busy) wait(event.detail.elt, pressed);
     pressed = null;
   });
   // What takes seconds answers with the form as it was sent: what is typed or pressed meanwhile would be lost, so nothing can be.
