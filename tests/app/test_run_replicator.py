@@ -133,6 +133,7 @@ def test_the_status_answer_has_the_form_that_was_promised(replicator: Replicator
         "state": "paused",
         "desired_state": "paused",
         "lag_seconds": None,
+        "next_delivery_at": None,
         "consistent_at": None,
         "error": None,
         "copy": {

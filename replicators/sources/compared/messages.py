@@ -21,7 +21,6 @@ MESSAGES: Mapping[str, Message] = {
         "from this program's environment.",
         "No delivery can be compared.",
         retry=Retry.AUTO,
-        waits=True,
     ),
     "source:state-unwritable": Message(
         "State not writable",
@@ -29,7 +28,6 @@ MESSAGES: Mapping[str, Message] = {
         "Make room in the state's folder, and let this program write there.",
         "No delivery can be compared.",
         retry=Retry.AUTO,
-        waits=True,
     ),
     "source:database-unreadable": Message(
         "Database not readable",
@@ -37,7 +35,6 @@ MESSAGES: Mapping[str, Message] = {
         "Check the address, the user and the password, and that the server runs.",
         "No delivery can be compared.",
         retry=Retry.AUTO,
-        waits=True,
         help=Help.EDIT,
     ),
     "source:query-refused": of_table(
