@@ -66,10 +66,14 @@ def progress_of(replicator: Replicator) -> Progress:
 
 
 def tables_sync(replicator: Replicator) -> None:
-    """Create a row for every selected table; idempotent."""
+    """Create a row for every selected table; idempotent. Rows that are there are left out of the
+    INSERT: PostgreSQL would wait there for whoever is changing them, which can end in a
+    deadlock."""
+    there = set(Table.objects.filter(replicator=replicator).values_list("schema_name", "name"))
     rows = [
         Table(replicator=replicator, schema_name=t.id.schema, name=t.id.name)
         for t in parse_tables(replicator.tables)
+        if (t.id.schema, t.id.name) not in there
     ]
     Table.objects.bulk_create(rows, ignore_conflicts=True)
 
