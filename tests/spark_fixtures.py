@@ -49,7 +49,7 @@ def spark(lakehouse_root: Path) -> Iterator[Any]:
         for name, value in PLUGIN.spark_conf(params).items():
             both = name == "spark.sql.extensions" and name in conf
             conf[name] = f"{conf[name]},{value}" if both else value
-        names = (*PLUGIN.jars(params), "postgresql")
+        names = (*PLUGIN.jars(params), "postgresql", "spark-avro_2.13")
         jars |= {str(p) for n in names for p in jars_dir.glob(f"{n}-[0-9]*.jar")}
     builder = (
         SparkSession.builder.master("local[2]")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -318,22 +320,26 @@ def _orc(inbox: Inbox, name: str, prices: Sequence[str | None]) -> None:
     orc.write_table(table, inbox.folder / name / "people.orc")
 
 
-@pytest.mark.parametrize(
-    ("ending", "deliver"),
-    [
-        ("parquet", _parquet),
-        pytest.param("json", _json, marks=pytest.mark.long),
-        pytest.param("orc", _orc, marks=pytest.mark.long),
-    ],
-)
-def test_other_formats_keep_their_types(
-    spark: Any,
-    inbox: Inbox,
-    ending: str,
-    deliver: Callable[[Inbox, str, Sequence[str | None]], None],
-) -> None:
+def _avro(inbox: Inbox, name: str, prices: Sequence[str | None]) -> None:
+    fields = [
+        {"name": "id", "type": "int"},
+        {"name": "price", "type": ["null", _PRICE]},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+    ]
+    rows = [{"id": n, "price": p and Decimal(p), "tags": ["a"]} for n, p in enumerate(prices, 1)]
+    (inbox.folder / name).mkdir()
+    with (inbox.folder / name / "people.avro").open("wb") as out:
+        fastavro.writer(out, {"type": "record", "name": "people", "fields": fields}, rows)
+
+
+_PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+FORMATS = {"parquet": _parquet, "json": _json, "orc": _orc, "avro": _avro}
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_other_formats_keep_their_types(spark: Any, inbox: Inbox, ending: str) -> None:
     """Guards typed formats: nothing goes through text, and nested values are JSON."""
-    inbox.ending = ending
+    inbox.ending, deliver = ending, FORMATS[ending]
     source = Source(spark, inbox)
     deliver(inbox, "1", ["1.50", "2.25"])
     source.begin()
@@ -342,6 +348,7 @@ def test_other_formats_keep_their_types(
     assert (changed["_op"], changed["id"], changed["price"]) == (1, 2, None)
     assert float(changed["_before"]["price"]) == 2.25
     assert json.loads(changed["tags"]) == ["a"]
+    assert source.tally("2") == (0, 1, 0, 0, 1)
 
 
 PLACES = (*failpoints.DELIVERY_NAMES, "served", "acknowledged")
