@@ -2,8 +2,8 @@
 Python.
 
 Numbers: integers and finite floats. Strings: text, dates, times, bytes (base64), NaN and the
-infinities. Decimals and JSON documents are strings, or with `is_rich` numbers with all their digits
-and documents as their source wrote them.
+infinities. Decimals are strings, or with `numbers` numbers with all their digits. JSON documents
+are strings, or with `documents` documents as their source wrote them.
 """
 
 from __future__ import annotations
@@ -46,21 +46,26 @@ _NUMBER = re.compile(r"(?:numeric|decimal)\b")
 """The native types whose values the neutral types carry as text, because they have no bounds."""
 
 
-def column_value(array: pa.Array, column: Column) -> pa.Array:
-    """Rich JSON text of a column's values, as `value`. A number that is carried as text is a number
-    again."""
+def column_value(
+    array: pa.Array, column: Column, *, numbers: bool = True, documents: bool = True
+) -> pa.Array:
+    """JSON text of a column's values, as `value`. With `numbers`, a number that is carried as text
+    is a number again."""
     match column.type:
-        case String() if _NUMBER.match(column.native):
+        case String() if numbers and _NUMBER.match(column.native):
             text = pc.cast(array, TEXT)
             is_number = pc.match_substring_regex(text, r"^-?[0-9]+(\.[0-9]+)?$")
             return pc.if_else(is_number, text, quoted(escaped(text)))
         case Array(of=of):
             item = replace(column, type=of, native=column.native.removesuffix("[]"))
-            return _lists(array, column_value(array.flatten(), item))
-    return value(array, column.type, is_rich=True)
+            items = column_value(array.flatten(), item, numbers=numbers, documents=documents)
+            return _lists(array, items)
+    return value(array, column.type, numbers=numbers, documents=documents)
 
 
-def value(array: pa.Array, kind: LogicalType, *, is_rich: bool = False) -> pa.Array:
+def value(
+    array: pa.Array, kind: LogicalType, *, numbers: bool = False, documents: bool = False
+) -> pa.Array:
     """JSON text of each value of a neutral type. A NULL value gives NULL."""
     match kind:
         case Boolean():
@@ -71,7 +76,7 @@ def value(array: pa.Array, kind: LogicalType, *, is_rich: bool = False) -> pa.Ar
             return _floats(array)
         case Decimal(scale=scale):
             text = _decimals(array, scale)
-            return text if is_rich else quoted(text)
+            return text if numbers else quoted(text)
         case Bytes():
             return quoted(_base64(array))
         case Date() | Time():
@@ -80,8 +85,9 @@ def value(array: pa.Array, kind: LogicalType, *, is_rich: bool = False) -> pa.Ar
             text = pc.cast(array, TEXT)
             return quoted(pc.replace_substring(text, " ", "T", max_replacements=1))
         case Array(of=of):
-            return _lists(array, value(array.flatten(), of, is_rich=is_rich))
-        case Json() if is_rich:
+            items = value(array.flatten(), of, numbers=numbers, documents=documents)
+            return _lists(array, items)
+        case Json() if documents:
             return pc.cast(array, TEXT)
     return quoted(escaped(pc.cast(array, TEXT)))
 

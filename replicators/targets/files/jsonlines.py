@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replicators.connectors.arrow.images import Mask
 from replicators.connectors.arrow.json_text import (
     NULL,
     concat,
@@ -18,7 +19,7 @@ from replicators.connectors.arrow.json_text import (
 )
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array, Int, LogicalType, String, Timestamp
-from replicators.targets.files.records import Mask, Records
+from replicators.targets.files.records import Records
 
 _META: tuple[tuple[str, LogicalType], ...] = (
     ("_sequence", Int(64)),

@@ -25,13 +25,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replicators.connectors.arrow.images import (
+    NAMES,
+    Mask,
+    fill_unsent,
+    key_differs,
+    unsent_masks,
+    unsent_names,
+)
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.schema import TableSchema
 
 OPERATIONS = ("insert", "update", "delete", "truncate", "read")
 """Names of the `Op` values, by number."""
-UNSENT = pa.list_(pa.string())
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ def record_schema(schema: TableSchema, has_before: bool) -> pa.Schema:
             pa.field("_committed_at", pa.timestamp("us", tz="UTC"), nullable=False),
             pa.field("_transaction", pa.int64(), nullable=False),
             pa.field("_schema", pa.int32(), nullable=False),
-            pa.field("_unsent", UNSENT),
+            pa.field("_unsent", NAMES),
             *keys,
             pa.field("after", pa.struct(list(image))),
             *before,
@@ -81,16 +87,16 @@ def records(batch: pa.RecordBatch, schema: TableSchema, version: int, has_before
     is_gone = (op == int(Op.DELETE)) | (op == int(Op.TRUNCATE))
     before = _before(batch, schema)
     columns = {c.name: batch.column(c.name) for c in schema.columns}
-    unsent = _unsent_masks(batch.column("_unchanged"), schema)
+    unsent = unsent_masks(batch.column("_unchanged"), schema)
     if schema.full_before and before is not None:
-        _fill(columns, unsent, before)
+        fill_unsent(columns, unsent, before)
     arrays = [
         batch.column("_sequence"),
         pa.array(np.array(OPERATIONS, object)[op], pa.string()),
         batch.column("_committed_at"),
         batch.column("_transaction"),
         pa.array(np.full(len(op), version, np.int32)),
-        _names(unsent, len(op)),
+        unsent_names(unsent, len(op)),
     ]
     if schema.key:
         key = [columns[name] for name in schema.key]
@@ -116,60 +122,6 @@ def _struct(arrays: list[pa.Array], kind: pa.StructType, is_null: Mask) -> pa.St
     return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=pa.array(is_null))
 
 
-def _unsent_masks(bits: pa.Array, schema: TableSchema) -> dict[str, Mask]:
-    """The masks of unsent values, by column."""
-    if bits.null_count == len(bits):
-        return {}
-    offsets, data = _buffers(bits)
-    some = np.flatnonzero(bits.is_valid().to_numpy(zero_copy_only=False))
-    found: dict[str, Mask] = {}
-    starts, ends = offsets[:-1][some], offsets[1:][some]
-    for i, column in enumerate(schema.columns):
-        at = starts + (i >> 3)
-        is_there = at < ends
-        is_set = np.zeros(len(some), bool)
-        is_set[is_there] = (data[at[is_there]] >> (i & 7)) & 1 != 0
-        if is_set.any():
-            mask = np.zeros(len(bits), bool)
-            mask[some[is_set]] = True
-            found[column.name] = mask
-    return found
-
-
-def _buffers(array: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The offsets of a binary array's values, and the bytes that these offsets point into."""
-    offsets = np.frombuffer(array.buffers()[1], np.int32)
-    offsets = offsets[array.offset : array.offset + len(array) + 1]
-    data = array.buffers()[2]
-    return offsets, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-
-
-def _fill(columns: dict[str, pa.Array], unsent: dict[str, Mask], before: pa.StructArray) -> None:
-    """Take unsent values from the whole old row, if there is one (CORRECTNESS 9)."""
-    is_sent = before.is_valid().to_numpy(zero_copy_only=False)
-    for name in list(unsent):
-        can = unsent[name] & is_sent
-        if can.any():
-            old = pc.struct_field(before, [name])
-            columns[name] = pc.if_else(pa.array(can), old, columns[name])
-            unsent[name] = unsent[name] & ~is_sent
-        if not unsent[name].any():
-            del unsent[name]
-
-
-def _names(unsent: dict[str, Mask], rows: int) -> pa.Array:
-    """The names of each row's unsent columns; NULL for none."""
-    if not unsent:
-        return pa.nulls(rows, UNSENT)
-    matrix = np.column_stack(list(unsent.values()))
-    counts = matrix.sum(axis=1)
-    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    names = np.array(list(unsent), object)[np.nonzero(matrix)[1]]
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), pa.array(names, pa.string()), mask=pa.array(counts == 0)
-    )
-
-
 def _old_key(
     key: list[pa.Array],
     before: pa.StructArray | None,
@@ -181,10 +133,6 @@ def _old_key(
     if before is None or not is_update.any():
         return pa.nulls(len(op), kind)
     old = [pc.struct_field(before, [f.name]) for f in kind]
-    is_other = np.zeros(len(op), bool)
-    for was, now in zip(old, key, strict=True):
-        is_same = pc.fill_null(pc.equal(was, now), False).to_numpy(zero_copy_only=False)
-        is_null = pc.and_(was.is_null(), now.is_null()).to_numpy(zero_copy_only=False)
-        is_other |= ~(is_same | is_null)
+    is_other = key_differs(key, old)
     is_reported = is_update & is_other & before.is_valid().to_numpy(zero_copy_only=False)
     return _struct(old, kind, ~is_reported) if is_reported.any() else pa.nulls(len(op), kind)

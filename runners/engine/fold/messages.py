@@ -20,7 +20,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replicators.connectors.arrow import json_text
+from replicators.connectors.arrow.images import unsent_names
 from replicators.connectors.arrow.json_text import NULL, Mask, column_value, concat, object_of
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.modes import MESSAGE_COLUMNS, Mode, stored
@@ -73,7 +74,7 @@ def fold_messages(changes: pa.Table, schema: TableSchema) -> Folded:
         "_transaction": json_text.value(rows.column("_transaction").combine_chunks(), Int(64)),
     }
     left = {name: mask & ~is_gone for name, mask in unsent.items()}
-    names = _names(left, rows.num_rows)
+    names = unsent_names(left, rows.num_rows)
     facts["_unsent"] = json_text.value(names, Array(String()))
     facts["after"] = _image(images, schema, left, is_gone)
     absent: dict[str, Mask] = {"_unsent": names.is_null().to_numpy(zero_copy_only=False)}
@@ -171,16 +172,3 @@ def _filled(
     for name, mask in unsent.items():
         filled[name] = pc.if_else(pa.array(mask & has_before), before[name], filled[name])
     return filled, {name: mask & ~has_before for name, mask in unsent.items()}
-
-
-def _names(unsent: dict[str, Mask], rows: int) -> pa.Array:
-    """The names of each row's unsent columns; NULL for none."""
-    kind = pa.list_(pa.string())
-    if not unsent:
-        return pa.nulls(rows, kind)
-    matrix = np.column_stack(list(unsent.values()))
-    counts = matrix.sum(axis=1)
-    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    names: Sequence[str] = list(unsent)
-    flat = pa.array(names, pa.string()).take(pa.array(np.nonzero(matrix)[1]))
-    return pa.ListArray.from_arrays(ends, flat, mask=pa.array(counts == 0))
