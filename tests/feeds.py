@@ -191,7 +191,7 @@ def _value(schema: TableSchema, options: FeedOptions, v: Version) -> Any:
         value = {"_operation": "truncate"} if after is None else after
         return value | ({"_updated": stamp} if options.updated else {})
     value = {"after": after} | ({} if before == "unknown" else {"before": before})
-    value |= {"_operation": "truncate"} if v.op == Op.TRUNCATE else {}
+    value |= {"operation": "truncate"} if v.op == Op.TRUNCATE else {}
     return value | ({"updated": stamp} if options.updated else {})
 
 

@@ -24,8 +24,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replicators.connectors.feed.avro import Binary, SchemaIds
 from replicators.connectors.feed.last import last_only
 from replicators.connectors.feed.options import (
+    AVRO,
     DEBEZIUM,
     DIFF,
     KEY_ONLY,
@@ -116,9 +118,17 @@ class Encoder:
         return made
 
 
-def encoder(schema: TableSchema, options: FeedOptions, origin: Origin | None = None) -> Encoder:
-    """The encoder of a table's messages in JSON."""
-    return Encoder(schema, options, Texts(schema, options, origin or Origin()))
+def encoder(
+    schema: TableSchema,
+    options: FeedOptions,
+    origin: Origin | None = None,
+    ids: SchemaIds | None = None,
+) -> Encoder:
+    """The encoder of a table's messages. `ids`: what a registry gave for the schemas of Avro."""
+    origin = origin or Origin()
+    if options.format == AVRO:
+        return Encoder(schema, options, Binary(schema, options, origin, ids))
+    return Encoder(schema, options, Texts(schema, options, origin))
 
 
 def resolved_value(at: float) -> bytes:

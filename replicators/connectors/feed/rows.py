@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from replicators.connectors.arrow import json_text
 from replicators.connectors.arrow.images import Mask, fill_unsent, key_differs, unsent_masks
-from replicators.connectors.feed.options import CHANGE, MESSAGE, FeedOptions
+from replicators.connectors.feed.options import CHANGE, DIFF, MESSAGE, FeedOptions
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import Array, Float
@@ -117,6 +117,18 @@ def rows_of(
     if options.truncates != MESSAGE and (rows.op == int(Op.TRUNCATE)).any():
         rows = rows.take(np.flatnonzero(rows.op != int(Op.TRUNCATE)))
     return rows
+
+
+def fact_name(word: str, schema: TableSchema, options: FeedOptions) -> str:
+    """The name of a field that is about the change: `updated` or `operation`. Beside a row's own
+    columns it begins with `_`, and with more of them where a column has that name."""
+    if options.shape == DIFF:
+        return word
+    columns = {c.name for c in schema.columns}
+    name = f"_{word}"
+    while name in columns:
+        name = f"_{name}"
+    return name
 
 
 def only_changed(rows: Rows, schema: TableSchema, options: FeedOptions) -> Rows:

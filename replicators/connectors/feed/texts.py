@@ -20,7 +20,7 @@ from replicators.connectors.feed.options import (
     FeedOptions,
     Origin,
 )
-from replicators.connectors.feed.rows import Image, Rows
+from replicators.connectors.feed.rows import Image, Rows, fact_name
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import Array, Int, Json, String, Timestamp
@@ -59,7 +59,7 @@ class Texts:
     def _plain(self, rows: Rows) -> pa.Array:
         more = {}
         if self.options.updated:
-            more["_updated"] = _time(rows.committed_at)
+            more[fact_name("updated", self.schema, self.options)] = _time(rows.committed_at)
         text = self._object(rows.after, len(rows), more)
         text = pc.if_else(pa.array(rows.after.is_none), pa.scalar(None, TEXT), text)
         return self._with_truncates(rows, text)
@@ -75,13 +75,13 @@ class Texts:
         is_all = rows.op == int(Op.TRUNCATE)
         if not is_all.any():
             return text
-        facts = {"_operation": _same('"truncate"', len(rows))}
+        name = fact_name("operation", self.schema, self.options)
+        facts = {name: _same('"truncate"', len(rows))}
         if self.options.shape == DIFF:
             null = _same("null", len(rows))
             facts = {"after": null, "before": null, **facts}
         if self.options.updated:
-            name = "updated" if self.options.shape == DIFF else "_updated"
-            facts[name] = _time(rows.committed_at)
+            facts[fact_name("updated", self.schema, self.options)] = _time(rows.committed_at)
         return pc.if_else(pa.array(is_all), object_of(list(facts.items()), {}, len(rows)), text)
 
     def _debezium(self, rows: Rows) -> pa.Array:
