@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from replicators.connectors.compare.messages import COMPARE_MESSAGES
+from replicators.connectors.feed.faults import FEED_MESSAGES
 from replicators.connectors.problems.message import Help, Message, Retry, Scope, of_table
 
 MESSAGES: Mapping[str, Message] = {
@@ -897,4 +898,5 @@ MESSAGES: Mapping[str, Message] = {
         waits=True,
     ),
     **COMPARE_MESSAGES,
+    **FEED_MESSAGES,
 }
