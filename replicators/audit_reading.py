@@ -24,6 +24,7 @@ ACTIONS = (
     "repair_asked",
     "replicator_resumed", "replicator_retry_asked", "replicator_started", "secret_asked",
     "sign_in_failed", "signed_in", "signed_out",
+    "subscriber_registered", "subscriber_removed",
     "table_add_asked", "table_change_asked", "table_ignored", "table_mode_asked",
     "table_remove_asked",
     "table_replay_asked", "table_resync_asked", "table_retry_asked", "table_rewind_asked",

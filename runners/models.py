@@ -481,4 +481,5 @@ class NewTable(models.Model):
         return f"{self.schema_name}.{self.name}"
 
 
+from runners import subscribers as subscribers  # noqa: E402 - models of Django's app, apart
 from runners import verifications as verifications  # noqa: E402 - models of Django's app, apart

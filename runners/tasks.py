@@ -12,6 +12,7 @@ from replicators import audit
 from replicators.tokens import tokens_expire
 from runners.logs.write import prune_run_logs
 from runners.metrics import record
+from runners.subscribing import keeping
 from runners.supervision import reconcile, removal, retention, verifications
 from runners.supervision.supervisor import Supervisor
 
@@ -47,6 +48,12 @@ def reconcile_verifications() -> None:
 def drop_replicator(replicator_id: str) -> None:
     """Remove a deleted replicator."""
     removal.drop_replicator(replicator_id)
+
+
+@shared_task(acks_late=True, ignore_result=True, time_limit=570)
+def keep_feeds() -> None:
+    """Tidy up what targets keep for subscribers."""
+    keeping.keep_feeds()
 
 
 @shared_task(acks_late=True, ignore_result=True, time_limit=120)

@@ -14,8 +14,10 @@ WORKER = ("worker", "--without-gossip", "--without-mingle", "--loglevel=INFO")
 
 
 def web(bind: str = "") -> list[str]:
-    """The pages and the REST interface. The environment sets BIND and WEB_THREADS."""
-    threads = os.environ.get("WEB_THREADS", "8")
+    """The pages and the REST interface. The environment sets BIND, WEB_THREADS and WEB_WAITERS: a
+    thread for each request, and for each subscriber that waits."""
+    names = {"WEB_THREADS": "8", "WEB_WAITERS": "64"}
+    threads = str(sum(int(os.environ.get(name) or least) for name, least in names.items()))
     return [
         sys.executable, "-m", "gunicorn", "replicators.project.wsgi",
         "--bind", bind or os.environ.get("BIND", "127.0.0.1:8000"),

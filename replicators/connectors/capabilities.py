@@ -74,7 +74,8 @@ class TargetCapabilities:
     `has_watermarks` say, without opening the target, that it is `Rewindable` and `Watermarked`;
     `can_read_rows` says that it is `ReadsRows`. The contract suites check this.
     `is_replaced_at_once`: a fresh copy replaces the old rows in one step. `has_nul`: a text may
-    have a NUL character; where it may not, such a value is unsupported."""
+    have a NUL character; where it may not, such a value is unsupported.
+    `has_subscribers`: programs ask it for changes (`TargetPlugin.feed`)."""
 
     delivery: Delivery
     can_rewind: bool = False
@@ -82,4 +83,5 @@ class TargetCapabilities:
     can_read_rows: bool = False
     is_replaced_at_once: bool = False
     has_nul: bool = True
+    has_subscribers: bool = False
     modes: tuple[Mode, ...] = (Mode.MIRROR,)

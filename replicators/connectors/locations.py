@@ -3,6 +3,7 @@ and where it leads. It opens nothing."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from urllib.parse import parse_qsl, urlsplit
 
@@ -40,3 +41,29 @@ def location_places(location: str, label: str) -> tuple[Place, ...]:
     ]
     hosts += [parts.hostname] if parts.hostname and parts.scheme in NAMING_SERVERS else []
     return tuple(Place("host", host, label) for host in hosts)
+
+
+LONGEST = 100
+"""Most characters of one name within a folder's name. A folder's name has two names and may have
+255 characters."""
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+def plain(name: str) -> str:
+    """`name` as a safe part of a file name. Different names give different results. Other
+    characters become their code between two `~`. A name that is too long becomes its beginning and
+    a digest."""
+    made = "".join(c if c in _PLAIN else f"~{ord(c):x}~" for c in name)
+    if made[:1] == "_":
+        made = "~5f~" + made[1:]
+    if len(made) <= LONGEST:
+        return made
+    return f"{made[:60]}~~{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+
+
+def folder_of(location: str) -> str:
+    """The location without a trailing slash. A local location is a path."""
+    text = location.removeprefix("file://") if local_path(location) else location
+    for other in ("s3a://", "s3n://"):
+        text = "s3://" + text[len(other) :] if text.startswith(other) else text
+    return text.rstrip("/")

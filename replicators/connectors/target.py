@@ -22,6 +22,7 @@ from replicators.connectors.model.watermarks import Watermark
 from replicators.connectors.params import P
 from replicators.connectors.problems.message import Message
 from replicators.connectors.problems.problem import Problem
+from replicators.connectors.pulling import PulledFeed
 from replicators.connectors.reading import CurrentRows as CurrentRows
 from replicators.connectors.reading import ReadsRows as ReadsRows
 from replicators.connectors.setup import SetupStep, no_setup
@@ -487,6 +488,7 @@ class TargetPlugin(Generic[P]):
     params lead to, so that they are checked before anything is opened. `messages`: the texts of the
     codes that only this target has. `fit_column`: for a target that can hold more of a source's own
     types than the neutral types say; it reads `Column.native` too, and everybody asks `fits`.
+    `feed`: opens what the target keeps for subscribers, without Spark (`connectors/pulling.py`).
     `unseen`: a sentence on what *Test connection* can't see.
     `rank`: pages list lower ranks first.
     """
@@ -514,6 +516,7 @@ class TargetPlugin(Generic[P]):
     resolved_seconds: float = 5.0
     messages: Mapping[str, Message] = field(default_factory=dict)
     fit_column: Callable[[Column], Fit] | None = None
+    feed: Callable[[P], PulledFeed] | None = None
     unseen: str = ""
     icon: str = "database"
     rank: int = 100

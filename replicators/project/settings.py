@@ -256,6 +256,7 @@ SHOW_HIDDEN_PLUGINS = env_bool("REPLICATOR_SHOW_HIDDEN_PLUGINS", False)
 
 # --- looks into sources and targets: never so many that no thread is left for pages --------------------------------  # noqa: E501
 WEB_THREADS = env_int("WEB_THREADS", 8, minimum=2, maximum=1000)
+WEB_WAITERS = env_int("WEB_WAITERS", 64, minimum=1, maximum=1000)
 LOOKS = env_int("REPLICATOR_LOOKS", WEB_THREADS // 2, minimum=1, maximum=WEB_THREADS - 1)
 LOOK_SECONDS = env_seconds("REPLICATOR_LOOK_SECONDS", 30.0, minimum=1.0)
 
@@ -281,6 +282,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "runners.tasks.reconcile_verifications",
         "schedule": 10.0,
         "options": {"expires": 10},
+    },
+    "keep-feeds": {
+        "task": "runners.tasks.keep_feeds",
+        "schedule": 60.0,
+        "options": {"expires": 60},
     },
     "prune-metrics": {
         "task": "runners.tasks.prune_metrics",

@@ -44,6 +44,11 @@ VARIABLES = (
     Variable("BIND", "127.0.0.1:8000", "Where `make serve` listens."),
     Variable("WEB_THREADS", "8", "Requests that `make serve` answers at a time; two at least."),
     Variable(
+        "WEB_WAITERS", "64",
+        "Subscribers that may wait for changes at a time in a web process, besides WEB_THREADS. "
+        "Past it an answer comes at once.",
+    ),
+    Variable(
         "REPLICATOR_WEB_WAIT_SECONDS", "5",
         "How long a page waits for the application's own database that is locked (SQLite) or "
         "away. Then the answer is 503.",

@@ -108,6 +108,9 @@ EVENTS = {
     "repair_asked": ("reload", "Repair requested"),
     "repair_done": ("circle-check", "Repair done"),
     "repair_refused": ("alert-triangle", "Repair refused"),
+    "subscriber_registered": ("plus", "Subscriber registered"),
+    "subscriber_removed": ("ban", "Subscriber removed"),
+    "subscriber_fell_behind": ("alert-triangle", "Subscriber fell behind"),
     "target_left": ("alert-triangle", "Target not cleaned"),
 }
 _ORIGINS = {

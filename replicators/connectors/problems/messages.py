@@ -833,6 +833,43 @@ MESSAGES: Mapping[str, Message] = {
         "Everything captured so far is kept.",
         retry=Retry.NEVER,
     ),
+    # Subscribers
+    "subscriber:no-feed": Message(
+        "No changes for subscribers",
+        "This replicator's target keeps no changes for subscribers.",
+        "Make a replicator with the target `Subscribers (pull API)`.",
+    ),
+    "subscriber:fell-behind": Message(
+        "Subscriber fell behind",
+        "Changes of {schema}.{name} after this checkpoint were removed before they were read.",
+        "Take a snapshot of the table, and go on from its checkpoint. Raise the target's limits, "
+        "or read more often.",
+        "The subscriber gets no changes of this table until then.",
+    ),
+    "subscriber:copied-again": Message(
+        "Table copied again",
+        "{schema}.{name} was copied after this checkpoint, so changes may lie between the two "
+        "copies.",
+        "Take a snapshot of the table, and go on from its checkpoint.",
+        "The subscriber gets no changes of this table until then.",
+    ),
+    "subscriber:not-copied": Message(
+        "Table not copied yet",
+        "{schema}.{name} is still being copied.",
+        "Ask again once its first copy is done.",
+        retry=Retry.AUTO,
+    ),
+    "subscriber:no-snapshot": Message(
+        "No snapshot without a key",
+        "{schema}.{name} has no key, and rows were changed since it was copied. So its rows "
+        "can't be told apart.",
+        "Re-sync the table and take the snapshot then, or give the table a key.",
+    ),
+    "subscriber:too-early": Message(
+        "Snapshot too early",
+        "The rows of {schema}.{name} at this checkpoint are no longer kept, or not there yet.",
+        "Leave the checkpoint out: the snapshot is then the newest one.",
+    ),
     "config:name-taken": Message(
         "Name in use",
         "There is already a replicator called `{name}`.",

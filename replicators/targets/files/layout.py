@@ -14,33 +14,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from replicators.connectors.locations import plain as plain
 from replicators.connectors.model.schema import TableId
 
 MANIFEST = "_manifest.json"
 RESOLVED = "_resolved.json"
 MARKER = "_table.json"
 DELIVERIES = "_deliveries"
-LONGEST = 100
-"""Most characters of one name within a folder's name. A folder's name has two names and may have
-255 characters."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
-
-
-def plain(name: str) -> str:
-    """`name` as a safe part of a file name. Different names give different results. Other
-    characters become their code between two `~`. A name that is too long becomes its beginning and
-    a digest."""
-    made = "".join(c if c in _PLAIN else f"~{ord(c):x}~" for c in name)
-    if made[:1] == "_":
-        made = "~5f~" + made[1:]
-    if len(made) <= LONGEST:
-        return made
-    return f"{made[:60]}~~{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 def table_folder(location: str, table: TableId) -> str:

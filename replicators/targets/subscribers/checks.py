@@ -1,0 +1,84 @@
+"""Preflight of a subscribers target. It checks whether the location can be used, and which
+replicator owns the tables' folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from replicators.connectors import files, looks
+from replicators.connectors.file_errors import translated
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Problem
+from replicators.connectors.target import FitKind
+from replicators.targets.subscribers import layout
+from replicators.targets.subscribers.params import SubscribersParams
+from replicators.targets.subscribers.types import fit
+from replicators.targets.subscribers.writer import is_used, read_marker
+
+
+class SubscribersChecks:
+    """`TargetChecks`. It only reads."""
+
+    def __init__(self, params: SubscribersParams) -> None:
+        self._params = params
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def connection(self) -> list[Problem]:
+        """Check that the folder exists or can be made, and that the store answers."""
+        root = self._params.root
+        if not files.is_url(root):
+            found = looks.folder(root)
+            return [found] if found else []
+        return _reported(lambda: looks.store(root))
+
+    def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
+        """Report folders that belong to others, and types that have no place."""
+        found = [p for t in tables for p in _columns(t)]
+        try:
+            with translated():
+                found += [p for t in tables if (p := self._owner(t, replicator))]
+        except ReplicationError as err:
+            return [*found, Problem.of(err.code)]
+        return found
+
+    def _owner(self, table: TableSchema, replicator: str) -> Problem | None:
+        root = layout.table_folder(self._params.root, table.id)
+        known = read_marker(root)
+        if known is None and not is_used(root):
+            return None
+        if known is not None and replicator and known["replicator"] == replicator:
+            return None
+        return Problem.of("target:table-taken", table=table.id, target=root.rpartition("/")[2])
+
+
+def _reported(act: Callable[[], None]) -> list[Problem]:
+    try:
+        with translated():
+            act()
+    except ReplicationError as err:
+        return [Problem(err.code, facts=tuple(err.facts.items()))]
+    return []
+
+
+def _columns(table: TableSchema) -> list[Problem]:
+    return [
+        Problem.of(
+            "target:column-unsupported",
+            table=table.id,
+            column=column.name,
+            native=column.native,
+            reason=fitted.reason,
+        )
+        for column in table.supported
+        if (fitted := fit(column.type)).kind is FitKind.UNSUPPORTED
+    ]
