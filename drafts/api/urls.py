@@ -8,7 +8,7 @@ from rest_framework.routers import SimpleRouter
 from drafts.api.replicators import DeployedViewSet
 from drafts.api.tables import ReplicatorTables
 from drafts.api.views import DraftViewSet
-from runners.api import verifications
+from runners.api import subscribers, verifications
 from runners.api.change_log import TableChangeFiles, TableChanges
 
 router = SimpleRouter(use_regex_path=False)
@@ -18,6 +18,7 @@ router.register("replicators", DeployedViewSet, basename="replicator")
 urlpatterns = [
     path("replicators/<uuid:pk>/tables/", ReplicatorTables.as_view(), name="tables"),
     *verifications.urlpatterns,
+    *subscribers.urlpatterns,
     path("replicators/<uuid:pk>/tables/changes/", TableChanges.as_view(), name="changes"),
     path(
         "replicators/<uuid:pk>/tables/changes/files/",

@@ -25,8 +25,8 @@ class KeptTable:
 @dataclass(frozen=True, slots=True)
 class Part:
     """A file with rows of one schema. Of changes, it has every row with `first` <= `_sequence` <=
-    `last` that the target took. `committed_at`: when the first of its rows was committed (seconds
-    since the epoch)."""
+    `last` that the target took. `committed_at` and `ended_at`: the first and the last commit time
+    of its rows (seconds since the epoch)."""
 
     path: str
     first: int
@@ -34,6 +34,7 @@ class Part:
     rows: int
     size_bytes: int
     committed_at: float
+    ended_at: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ WORDS = {
     "has_watermarks": "Several tables can be read at one moment of the source",
     "is_replaced_at_once": "A fresh copy replaces the old rows in one step",
     "has_nul": "A text may have a NUL character",
+    "has_subscribers": "Programs can ask it for changes",
     "delivery": "Delivery",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runners.pages import actions, history, verify, views
+from runners.pages import actions, history, subscribers, verify, views
 
 app_name = "runners"
 _ONE = "replicators/<uuid:pk>/"
@@ -26,6 +26,13 @@ urlpatterns = [
     path(f"{_ONE}verify/<uuid:verification>/cancel/", verify.verify_cancel, name="verify-cancel"),
     path(f"{_ONE}verify/<uuid:verification>/rows/", verify.verify_rows, name="verify-rows"),
     path(f"{_ONE}verify/<uuid:verification>/repair/", verify.verify_repair, name="verify-repair"),
+    path(f"{_ONE}subscribers/", subscribers.subscribers, name="replicator-subscribers"),
+    path(f"{_ONE}subscribers/register/", subscribers.register, name="subscriber-register"),
+    path(
+        f"{_ONE}subscribers/<uuid:subscriber>/remove/",
+        subscribers.remove,
+        name="subscriber-remove",
+    ),
     path(f"{_ONE}start/", actions.start, name="replicator-start"),
     path(f"{_ONE}pause/", actions.pause, name="replicator-pause"),
     path(f"{_ONE}resume/", actions.resume, name="replicator-resume"),

@@ -93,13 +93,13 @@ def _read_by_all(table: Table) -> int:
 
 def bound(kept: Kept, limits: KeepLimits, read: int, now: float) -> tuple[int, int]:
     """Up to which sequence changes may go, and up to which they must."""
-    begins = [p.committed_at for p in kept.changes[1:]] + [now]
     may = must = kept.base
     left = kept.size_bytes
-    for part, next_at in zip(kept.changes, begins, strict=True):
-        if part.last <= read and now - next_at > LAST_SECONDS:
+    for part in kept.changes:
+        age = now - part.ended_at
+        if part.last <= read and age > LAST_SECONDS:
             may = part.last
-        if now - next_at > limits.seconds or left > limits.size_bytes:
+        if age > limits.seconds or left > limits.size_bytes:
             must = part.last
         left -= part.size_bytes
     return max(may, must), must

@@ -42,7 +42,7 @@ def snapshot(feed: PulledFeed, table: TableId, kept: Kept, upto: int) -> Iterato
     if not kept.has_copy or (not _is_keyed(feed, kept) and _has_changed(feed, changes, upto)):
         raise ReplicationError("subscriber:no-snapshot", table=table)
     all_of_them = portions(kept)
-    if len(all_of_them) > 1 and not _is_keyed(feed, kept):
+    if len(all_of_them) > 1 and not (_is_keyed(feed, kept) and _can_divide(feed, changes)):
         all_of_them = [Portion()]
     for portion in all_of_them:
         found = _portion(feed, kept.copy, changes, upto, portion)
@@ -87,6 +87,19 @@ def _has_changed(feed: PulledFeed, changes: Sequence[Part], upto: int) -> bool:
             if pc.any(pc.is_in(mine, value_set=one_by_one)).as_py():
                 return True
     return False
+
+
+def _can_divide(feed: PulledFeed, changes: Sequence[Part]) -> bool:
+    """Whether no row needs values of a row with another key: none changed its key while the source
+    left values out."""
+    for part in changes:
+        for batch in feed.read(part)[1]:
+            moved = pc.and_(
+                batch.column("_before").is_valid(), batch.column("_unchanged").is_valid()
+            )
+            if pc.any(moved).as_py():
+                return False
+    return True
 
 
 def _portion(

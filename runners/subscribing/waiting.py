@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, connections
-from django.db.models import Count, Max, Q, Sum
+from django.db.models import Count, Q, Sum
 
 from runners.models import Table
 
@@ -23,11 +23,16 @@ Version = tuple[Any, ...]
 def versions(replicators: list[Any]) -> dict[Any, Version]:
     """A value for each replicator that is another one whenever its tables have more changes."""
     rows = Table.objects.filter(replicator_id__in=replicators).order_by()
-    found = rows.values_list("replicator_id").annotate(
-        Sum("merged_sequence"), Sum("generation"), Count("pk"),
-        Count("pk", filter=Q(is_snapshot_done=True)), Max("merged_sequence"),
-    )  # fmt: skip
-    return {pk: tuple(rest) for pk, *rest in found}
+    found = rows.values("replicator_id").annotate(
+        done=Count("pk", filter=Q(is_snapshot_done=True)),
+        tables=Count("pk"),
+        sequences=Sum("merged_sequence"),
+        generations=Sum("generation"),
+    )
+    return {
+        row["replicator_id"]: (row["done"], row["tables"], row["sequences"], row["generations"])
+        for row in found
+    }
 
 
 class Waiter:

@@ -24,7 +24,7 @@ READ = {
     "/replicators/{pk}/tables/quarantined/?schema=shop&table=orders",
     f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
     f"{ONE}verifications/", f"{ONE}verifications/schedule/", f"{ONE}repairs/",
-    "/replicators/{pk}/verify/",
+    "/replicators/{pk}/verify/", "/replicators/{pk}/subscribers/", f"{ONE}subscribers/",
     f"{ONE}watermarks/", f"{ONE}deliveries/", f"{ONE}tables/new/", f"{ONE}tables/",
     "/api/v1/drafts/", "/api/schema/", "/metrics",
     "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/logs/",
@@ -43,6 +43,8 @@ WRITE = {
     "/api/v1/drafts/", "/api/v1/connections/test/", "/api/v1/sources/tables/",
     "/api/v1/sources/tables/describe/", "/api/v1/assess/",
     f"{ONE}connections/test/", f"{ONE}source/tables/", f"{ONE}source/tables/describe/",
+    f"{ONE}subscribers/", "/replicators/{pk}/subscribers/register/",
+    f"/replicators/{{pk}}/subscribers/{VERIFICATION}/remove/",
     "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/",
     "/replicators/{pk}/retry/",
     "/replicators/{pk}/tables/resync/", "/replicators/{pk}/tables/retry/",
@@ -62,7 +64,13 @@ OWN = {
     "/account/tokens/",
     "/api/",
 }
-ROWS = {f"{ONE}tables/changes/files/?schema=shop&table=orders&first=1&last=2"}
+ROWS = {
+    f"{ONE}tables/changes/files/?schema=shop&table=orders&first=1&last=2": 410,
+    f"{ONE}subscribers/search/changes/": 404,
+    f"{ONE}subscribers/search/events/": 404,
+    f"{ONE}subscribers/search/snapshot/?schema=shop&table=orders": 404,
+}
+"""What an editor gets where there are no changes yet."""
 ADMINISTRATORS = {"/api/v1/audit/", "/audit/", "/api/v1/users/"}
 OPEN = {"login", "logout"}
 COVERED = {
@@ -89,6 +97,8 @@ COVERED = {
     "replicator-verify", "verify-start", "verify-schedule", "verify-cancel", "verify-rows",
     "verify-repair",
     "changes", "change-files",
+    "subscribers", "subscriber", "subscriber-changes", "subscriber-events", "subscriber-snapshot",
+    "replicator-subscribers", "subscriber-register", "subscriber-remove",
     "new-table-ignore", "replicator-new-tables",
     "replicator-ignore", "replicator-deletion",
     "draft", "draft-delete", "draft-name", "draft-source", "draft-target", "draft-tables",
@@ -143,7 +153,7 @@ def test_reading_rows_needs_a_right_of_its_own(
 ) -> None:
     url = path.format(pk=replicator.pk)
     assert _signed_in(viewer).get(url).status_code == 403
-    assert _signed_in(editor).get(url).status_code == 410  # there are no changes yet
+    assert _signed_in(editor).get(url).status_code == ROWS[path]
 
 
 @pytest.mark.parametrize("path", sorted(ADMINISTRATORS))
@@ -152,7 +162,7 @@ def test_some_pages_are_for_administrators_alone(path: str, editor: Any) -> None
     assert _signed_in(make_user("boss", is_superuser=True)).get(path).status_code == 200
 
 
-@pytest.mark.parametrize("path", sorted(READ | WRITE | OWN | ROWS | ADMINISTRATORS))
+@pytest.mark.parametrize("path", sorted(READ | WRITE | OWN | set(ROWS) | ADMINISTRATORS))
 def test_nothing_is_open_without_signing_in(path: str, replicator: Replicator) -> None:
     response = Client().get(path.format(pk=replicator.pk))
     if path.startswith(("/api/v1/", "/api/schema/", "/metrics")):

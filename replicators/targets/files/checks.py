@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from replicators.connectors import files, looks
-from replicators.connectors.file_errors import translated
+from replicators.targets.files.errors import translated
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replicators.connectors import files
-from replicators.connectors.file_errors import translated
+from replicators.targets.files.errors import translated
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import Lane
 from replicators.targets.files import layout

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from replicators.connectors import files
-from replicators.connectors.file_errors import translated
+from replicators.targets.files.errors import translated
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import BatchKind, ChangeBatch, Resolved, TargetTable

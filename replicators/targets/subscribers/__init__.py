@@ -8,6 +8,7 @@ from replicators.connectors.model.modes import Mode
 from replicators.connectors.pulling import PulledFeed
 from replicators.connectors.target import ChangeSink, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
+from replicators.targets.subscribers.messages import MESSAGES
 from replicators.targets.subscribers.params import SubscribersParams, places
 from replicators.targets.subscribers.types import fit
 
@@ -49,5 +50,6 @@ PLUGIN = TargetPlugin(
     task_modules=("replicators.targets.subscribers.records",),
     places=places,
     merge_seconds=lambda _: 1.0,
+    messages=MESSAGES,
     icon="users",
 )

@@ -5,9 +5,9 @@ system.
     _table.json                                the table's owner
     g000001/                                   a generation: one copy of the table
         _resolved.json                         the last mark: its copy is whole
-        copy-<sequence>/<lane>-<part>-<try>... the rows as they were at this sequence
+        copy-<sequence>/...                    the rows as they were at this sequence
             _whole.json                        this later copy counts
-        changes/<first>-<last>-<committed>-<rows>-<lane>-<part>-<try>.arrow
+        changes/<first>-<last>-<committed>-<ended>-<rows>-<lane and part>-<try>.arrow
 """
 
 from __future__ import annotations
@@ -48,20 +48,22 @@ def copy_name(sequence: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What a part's name says. `committed` is in microseconds since the epoch. Of a copy, `first`
+    """What a part's name says. `committed` and `ended` are the first and the last commit
+    time, in microseconds since the epoch. Of a copy, `first`
     is the lane's number, so that the files of a lane that comes again are found."""
 
     first: int
     last: int
     committed: int
+    ended: int
     rows: int
     number: int
     attempt: str
 
     def __str__(self) -> str:
         return (
-            f"{self.first:019d}-{self.last:019d}-{self.committed:016d}-{self.rows:010d}-"
-            f"{self.number:06d}-{self.attempt}{ENDING}"
+            f"{self.first:019d}-{self.last:019d}-{self.committed:016d}-{self.ended:016d}-"
+            f"{self.rows:010d}-{self.number:06d}-{self.attempt}{ENDING}"
         )
 
 
@@ -69,10 +71,10 @@ def part_of(path: str, size: int) -> Part | None:
     """The part at this path; None where the file is no part."""
     name = path.rpartition("/")[2]
     words = name.removesuffix(ENDING).split("-")
-    if not name.endswith(ENDING) or len(words) != 6 or not all(map(str.isdecimal, words[:5])):
+    if not name.endswith(ENDING) or len(words) != 7 or not all(map(str.isdecimal, words[:6])):
         return None
-    first, last, committed, rows = map(int, words[:4])
-    return Part(path, first, last, rows, size, committed / 1e6)
+    first, last, committed, ended, rows = map(int, words[:5])
+    return Part(path, first, last, rows, size, committed / 1e6, ended / 1e6)
 
 
 def in_order(parts: list[Part]) -> tuple[Part, ...]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replicators.connectors import files
-from replicators.connectors.file_errors import translated
+from replicators.targets.subscribers.errors import translated
 from replicators.connectors.model.changes import change_schema
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import Lane
@@ -95,11 +95,12 @@ def write_part(
     with pa.ipc.new_file(sink, made, options=options) as writer:
         writer.write_table(table.combine_chunks(), max_chunksize=BATCH_ROWS)
     sequences = table.column("_sequence")
-    committed = pc.min(table.column("_committed_at").cast(pa.int64())).as_py()
+    times = pc.min_max(table.column("_committed_at").cast(pa.int64())).as_py()
     name = Name(
         first=sequences[0].as_py() if first is None else first,
         last=sequences[-1].as_py(),
-        committed=max(committed, 0),
+        committed=max(times["min"], 0),
+        ended=max(times["max"], 0),
         rows=table.num_rows,
         number=number,
         attempt=attempt,

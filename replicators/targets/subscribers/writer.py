@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from replicators.connectors import files
-from replicators.connectors.file_errors import translated
+from replicators.targets.subscribers.errors import translated
 from replicators.connectors.locations import plain
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
