@@ -1,6 +1,7 @@
 """Checkpoints as texts. A reader takes one from an answer and gives it back; it need not look into
 it. It has, for each table, the number of the table's row, the generation and the sequence up to
-which everything was read: `12.1.81604378624-13.1.4294967297`."""
+which everything was read: `12.1.81604378624-13.1.4294967297`. A text may name a table twice: the
+last one counts."""
 
 from __future__ import annotations
 

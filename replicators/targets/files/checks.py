@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from replicators.connectors import files, looks
-from replicators.targets.files.errors import translated
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.target import FitKind
 from replicators.targets.files import layout
+from replicators.targets.files.errors import translated
 from replicators.targets.files.marker import is_used, read_marker
 from replicators.targets.files.params import FilesParams
 from replicators.targets.files.types import fit

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replicators.connectors import files
-from replicators.targets.files.errors import translated
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import Lane
 from replicators.targets.files import layout
+from replicators.targets.files.errors import translated
 from replicators.targets.files.jsonlines import lines
 from replicators.targets.files.records import Records, keeps_before, record_schema, records
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from replicators.connectors import files
-from replicators.targets.files.errors import translated
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import BatchKind, ChangeBatch, Resolved, TargetTable
 from replicators.connectors.tasks import Tasks
 from replicators.targets.files import layout
+from replicators.targets.files.errors import translated
 from replicators.targets.files.lanes import DataFile, Form, LaneWork, with_floor, write_lane
 from replicators.targets.files.marker import Marker, is_used, read_marker
 from replicators.targets.files.params import PARQUET, FilesParams

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from replicators.connectors import files, looks
-from replicators.targets.subscribers.errors import translated
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.target import FitKind
 from replicators.targets.subscribers import layout
+from replicators.targets.subscribers.errors import translated
 from replicators.targets.subscribers.params import SubscribersParams
 from replicators.targets.subscribers.types import fit
 from replicators.targets.subscribers.writer import is_used, read_marker

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replicators.connectors import files
-from replicators.targets.subscribers.errors import translated
 from replicators.connectors.model.changes import change_schema
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import Lane
+from replicators.targets.subscribers.errors import translated
 from replicators.targets.subscribers.layout import Name
 
 PART_BYTES = 32 << 20

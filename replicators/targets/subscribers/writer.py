@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from replicators.connectors import files
-from replicators.targets.subscribers.errors import translated
 from replicators.connectors.locations import plain
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import BatchKind, ChangeBatch, Resolved, TargetTable
 from replicators.connectors.tasks import Tasks
 from replicators.targets.subscribers import layout
+from replicators.targets.subscribers.errors import translated
 from replicators.targets.subscribers.params import SubscribersParams
 from replicators.targets.subscribers.records import LaneWork, write_lane
 
