@@ -47,6 +47,7 @@ class FeedWorld:
         self.open()
         self.generation = 0
         self.sequence = 0
+        self.model: dict[int, str | None] = {}
 
     def open(self) -> None:
         """The sink as a new run opens it."""
@@ -64,7 +65,7 @@ class FeedWorld:
     def mark(self, **values: Any) -> None:
         Table.objects.filter(pk=self.table.pk).update(**values)
 
-    def copy(self, rows: Sequence[tuple[int, str]], at: int | None = None) -> None:
+    def copy(self, rows: Sequence[tuple[int, Any]], at: int | None = None) -> None:
         """A first copy, or one that is made again."""
         self.generation += 1
         self.sequence = at if at is not None else self.sequence + 10
@@ -78,7 +79,9 @@ class FeedWorld:
     def deliver(self, changes: Sequence[Change], schema: TableSchema = SCHEMA) -> None:
         """Changes that reach the target. The program has not recorded them yet."""
         known = self.table
-        made = batch(changes, schema, known.merged_sequence, 2)
+        is_marked = known.resolved_at > 0
+        resolved = max(1e-6, known.resolved_at - START.timestamp()) if is_marked else 0.0
+        made = batch(changes, schema, known.merged_sequence, 2, resolved)
         self.sink.deliver(self.target, made)
 
     def change(self, *changes: Change, schema: TableSchema = SCHEMA) -> None:
@@ -89,7 +92,7 @@ class FeedWorld:
 
     def resolve(self, seconds: float) -> None:
         """A mark, so many seconds after the first change."""
-        at = START.timestamp() + seconds
+        at = max(self.table.resolved_at, START.timestamp() + seconds)
         self.mark(resolved_at=at)
         self.sink.resolved(self.target, Resolved(self.sequence, at))
 
