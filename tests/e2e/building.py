@@ -79,6 +79,13 @@ def fill_files(page: Page, folder: Path) -> None:
     page.locator('[name="target.bucket"]').select_option("10 seconds")
 
 
+def fill_subscribers(page: Page, folder: Path) -> None:
+    """Changes for subscribers, in a folder."""
+    page.locator('input[name="target_kind"][value="subscribers"]').check()
+    expect(page.locator('[name="target.keep_hours"]')).to_be_visible()
+    page.locator('[name="target.location"]').fill(str(folder / "feeds"))
+
+
 def fill_postgresql(page: Page, database: Source, **changes: Any) -> None:
     """Another database, which the copies go to."""
     page.locator('input[name="target_kind"][value="postgresql"]').check()
