@@ -156,7 +156,7 @@ def _facts(options: FeedOptions, value: dict[str, Any], mark: str) -> dict[str, 
 
 @pytest.mark.parametrize("full", [False, True], ids=["old-keys", "old-rows"])
 @pytest.mark.parametrize("plain", valid_options(), ids=lambda o: f"{o.envelope}-{o.record}")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_every_history_gives_the_messages_that_are_written_down(
     full: bool, plain: FeedOptions, data: st.DataObject

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+from decimal import Decimal as D
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from replicators.connectors.feed.options import (
 )
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.schema import Column, TableId, TableSchema
-from replicators.connectors.model.types import Int, String
+from replicators.connectors.model.types import Array, Decimal, Int, Json, String
 from tests.feeds import Change, Told, batch, expected
 
 ORIGIN = Origin("postgresql", "shop", "d")
@@ -108,7 +110,7 @@ def histories(draw: st.DrawFn, *, full: bool) -> list[Change]:
 
 @pytest.mark.parametrize("full", [False, True], ids=["old-keys", "old-rows"])
 @pytest.mark.parametrize("options", valid_options(), ids=lambda o: f"{o.envelope}-{o.record}")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_every_history_gives_the_messages_that_are_written_down(
     full: bool, options: FeedOptions, data: st.DataObject
@@ -235,3 +237,49 @@ def test_a_table_without_a_key_has_no_key_in_its_messages() -> None:
     changes = [Change(Op.INSERT, OLD), Change(Op.INSERT, OLD), Change(Op.DELETE, {}, OLD)]
     assert told(encoder(schema, options), changes) == expected(schema, options, changes)
     assert len(told(encoder(schema, options), changes)) == 3
+
+
+def test_the_examples_of_the_page_are_what_is_written() -> None:
+    """Guards docs/feeds.md."""
+    columns = (
+        Column("id", Int(64), "int8"),
+        Column("name", String(), "text"),
+        Column("price", Decimal(10, 2), "numeric(10,2)"),
+        Column("tags", Json(), "jsonb"),
+    )
+    old = {"id": 1, "name": "pen", "price": D("2.50"), "tags": '[\n"new"]'}
+    new = {**old, "price": D("2.75")}
+    changed = Change(Op.UPDATE, new, old)
+    lacking = Change(Op.UPDATE, {**new, "tags": None}, None, ("tags",))
+    page = (Path(__file__).parents[3] / "docs" / "feeds.md").read_text()
+    for options, change in (
+        (FeedOptions(), changed),
+        (FeedOptions(record="CHANGE"), changed),
+        (FeedOptions(), lacking),
+        (FeedOptions(truncates="message"), Change(Op.TRUNCATE, {})),
+    ):
+        schema = TableSchema(
+            TableId("public", "items"), columns, ("id",), ("id",), full_before=bool(change.before)
+        )
+        made = encoder(schema, options, ORIGIN).encode(batch(schema, [change]))
+        text = made.column("value")[0].as_py().decode().replace('[ "new"]', '["new"]')
+        assert f"`{text}`" in page
+
+
+def test_exact_numbers_are_numbers_where_that_is_wanted() -> None:
+    """Guards `decimals`, also of numbers that are carried as text."""
+    columns = (
+        Column("a", Decimal(38, 10), "numeric(38,10)"),
+        Column("b", String(), "numeric"),
+        Column("c", Array(Decimal(5, 1)), "numeric(5,1)[]"),
+    )
+    schema = TableSchema(TableId("s", "t"), columns)
+    row = {"a": D("0.0000000001"), "b": "123456789.123456789123456789", "c": [D("0.5"), None]}
+    rows = batch(schema, [Change(Op.INSERT, row), Change(Op.INSERT, {**row, "b": "NaN"})])
+    found = encoder(schema, FeedOptions(decimals="number")).encode(rows).column("value")
+    assert found[0].as_py() == b'{"a":0.0000000001,"b":123456789.123456789123456789,"c":[0.5,null]}'
+    assert json.loads(found[1].as_py())["b"] == "NaN"
+    found = encoder(schema, FeedOptions()).encode(rows).column("value")
+    assert found[0].as_py() == (
+        b'{"a":"0.0000000001","b":"123456789.123456789123456789","c":["0.5",null]}'
+    )
