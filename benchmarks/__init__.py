@@ -61,6 +61,10 @@ LINES = {
         "backlog_into",
         "1.6 million waiting changes into an emulator of BigQuery, beside dlt",
     ),
+    "feed-encode": (
+        "feed_encode",
+        "changes into the messages of a feed, in JSON and Avro, beside a call for each row",
+    ),
     "compare": (
         "compare",
         "two days of a data set compared by hashes, beside the seed's method",
