@@ -81,9 +81,11 @@ def value(
             return quoted(_base64(array))
         case Date() | Time():
             return quoted(pc.cast(array, TEXT))
-        case Timestamp():
-            text = pc.cast(array, TEXT)
-            return quoted(pc.replace_substring(text, " ", "T", max_replacements=1))
+        case Timestamp(zone=zone):
+            # As a wall clock's time in UTC: Arrow takes 30 times longer with a zone.
+            text = pc.cast(pc.cast(array, pa.timestamp("us")), TEXT)
+            text = pc.replace_substring(text, " ", "T", max_replacements=1)
+            return concat('"', text, 'Z"' if zone else '"')
         case Array(of=of):
             items = value(array.flatten(), of, numbers=numbers, documents=documents)
             return _lists(array, items)
