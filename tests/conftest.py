@@ -23,6 +23,7 @@ from tests.mysql_servers import (
 from tests.postgres_versions import postgres, postgres_servers, pytest_generate_tests
 from tests.progress import Progress
 from tests.report import UNKNOWN, Report, tested_commit
+from tests.search_server import SearchServer
 from tests.servers import Database, fresh_database
 from tests.spark_fixtures import lakehouse_root, spark
 
@@ -120,6 +121,13 @@ def mysql() -> Iterator[SqlServer]:
 def bigquery() -> Iterator[EmbeddedBigQuery]:
     """One BigQuery emulator for the whole session; tests use datasets of their own."""
     with EmbeddedBigQuery() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def search_server() -> Iterator[SearchServer]:
+    """One search server for the whole session; tests use indexes of their own."""
+    with SearchServer() as server:
         yield server
 
 
