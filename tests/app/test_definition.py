@@ -27,6 +27,7 @@ PLACES = {
     "files": {"location", "format", "bucket", "compression"},
     "postgresql": {"database", "schema"},
     "bigquery": {"project", "dataset", "location", "endpoint"},
+    "elasticsearch": {"index", "json"},
     "memory": {"namespace", "fault"},
 }
 

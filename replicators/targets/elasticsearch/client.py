@@ -1,0 +1,198 @@
+"""Requests to a cluster. Faults of the network and of the cluster become error codes; what the
+cluster said stays in `__cause__`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.targets.elasticsearch.params import ElasticsearchParams
+
+CONNECT_SECONDS, READ_SECONDS = 10.0, 120.0
+BUSY = frozenset({429, 502, 503, 504})
+PATIENCE_SECONDS = 60.0
+"""For so long a request that the cluster is too busy for is repeated here."""
+FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+LINES = "application/x-ndjson"
+NOT_FOUND = 404
+TOO_LARGE = 413
+
+
+class ClusterSaid(Exception):
+    """What the cluster answered; only the log shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status, and the body as bytes."""
+
+    status: int
+    data: bytes
+
+    @property
+    def content(self) -> Any:
+        """The body, parsed; an empty dict where it is no JSON object."""
+        try:
+            found = json.loads(self.data) if self.data else {}
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def reason(self) -> str:
+        """The cluster's word for what is wrong, such as `illegal_argument_exception`."""
+        error = self.content.get("error")
+        if isinstance(error, dict):
+            return str(error.get("type", ""))
+        return f"status {self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Waits longer and longer, until the patience is over."""
+
+    until: float
+    patience: float
+
+    @classmethod
+    def begin(cls, patience: float) -> Pause:
+        """From now on."""
+        return cls(time.monotonic() + patience, patience)
+
+    def wait(self, tries: int) -> bool:
+        """Wait for the next try; False where there is no time left for it."""
+        seconds = min(LONGEST_WAIT, FIRST_WAIT * 2**tries)
+        if time.monotonic() + seconds > self.until:
+            return False
+        time.sleep(seconds)
+        return True
+
+
+class Search:
+    """A cluster. A request that finds an address dead goes to the next one."""
+
+    def __init__(
+        self,
+        params: ElasticsearchParams,
+        *,
+        patience: float = PATIENCE_SECONDS,
+        read_seconds: float = READ_SECONDS,
+    ) -> None:
+        self._urls = list(params.urls)
+        self._patience = patience
+        self._headers = _login(params)
+        verified: dict[str, Any] = {}
+        if not params.verify:
+            verified = {"cert_reqs": "CERT_NONE", "assert_hostname": False}
+        elif params.ca_file:
+            if not os.path.isfile(params.ca_file):
+                reason = "the file of certificates is not there"
+                raise ReplicationError("target:place-unusable", path=params.ca_file, reason=reason)
+            verified = {"ca_certs": params.ca_file}
+        self._pool = urllib3.PoolManager(
+            maxsize=4,
+            retries=False,
+            timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
+            **verified,
+        )
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        act: str = "",
+        table: TableId | None = None,
+        accepts: Collection[int] = (),
+    ) -> Answer:
+        """A request; the answer, if it went well or has one of the statuses that are accepted.
+        `act` says in an error what was asked: "make an index"."""
+        data = None if body is None else json.dumps(body).encode()
+        answer = self.send(method, path, data, "application/json")
+        if answer.status < 300 or answer.status in accepts:
+            return answer
+        raise error_of(answer, act, table)
+
+    def send(self, method: str, path: str, data: bytes | None, kind: str = LINES) -> Answer:
+        """A request. It is repeated while the cluster is too busy for it."""
+        pause, tries = Pause.begin(self._patience), 0
+        while True:
+            answer = self._once(method, path, data, kind)
+            if answer.status not in BUSY or _is_block(answer):
+                return answer
+            if not pause.wait(tries):
+                raise busy(answer.status, self._patience) from _said(answer)
+            tries += 1
+
+    def pause(self) -> Pause:
+        """For documents that are repeated."""
+        return Pause.begin(self._patience)
+
+    def _once(self, method: str, path: str, data: bytes | None, kind: str) -> Answer:
+        headers = {**self._headers, **({"Content-Type": kind} if data is not None else {})}
+        for left in range(len(self._urls) - 1, -1, -1):
+            try:
+                got = self._pool.request(
+                    method, self._urls[0] + path, body=data, headers=headers, redirect=False
+                )
+                return Answer(got.status, got.data)
+            except urllib3.exceptions.SSLError as err:
+                raise ReplicationError("target:unreachable") from err
+            except (HTTPError, OSError) as err:
+                self._urls.append(self._urls.pop(0))
+                if not left:
+                    raise ReplicationError("target:unreachable") from err
+        raise AssertionError("there is an address")
+
+
+def busy(status: int, seconds: float) -> ReplicationError:
+    """The error of a cluster that stayed too busy."""
+    return ReplicationError("target:search-busy", status=status, seconds=round(seconds))
+
+
+def error_of(answer: Answer, act: str, table: TableId | None) -> ReplicationError:
+    """The error for an answer. What the cluster said is its cause."""
+    if answer.status == 401:
+        found = ReplicationError("target:search-login")
+    elif _is_block(answer):
+        found = ReplicationError("target:index-read-only", table=table)
+    elif answer.status == 403:
+        found = ReplicationError("target:search-denied", act=act)
+    else:
+        code = "target:search-refused" if table is not None else "target:unreachable"
+        found = ReplicationError(code, table=table, act=act, reason=answer.reason)
+    found.__cause__ = _said(answer)
+    return found
+
+
+def is_block(kind: str) -> bool:
+    """Whether an error's type says that an index may not be written."""
+    return kind == "cluster_block_exception"
+
+
+def _is_block(answer: Answer) -> bool:
+    return answer.status in {403, 429} and is_block(answer.reason)
+
+
+def _said(answer: Answer) -> ClusterSaid:
+    return ClusterSaid(f"{answer.status}: {answer.data[:2000].decode(errors='replace')}")
+
+
+def _login(params: ElasticsearchParams) -> dict[str, str]:
+    if params.api_key:
+        return {"Authorization": f"ApiKey {params.api_key}"}
+    if params.user:
+        pair = base64.b64encode(f"{params.user}:{params.password}".encode()).decode()
+        return {"Authorization": f"Basic {pair}"}
+    return {}

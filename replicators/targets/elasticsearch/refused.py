@@ -1,0 +1,128 @@
+"""The index of refused documents, `vehicles-g3-refused`. It has the document as text, the cluster's
+reason, and the version. A refused document is tried again when a run begins, and is then removed
+from here if the cluster takes it or has a newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from replicators.connectors.arrow.json_text import TEXT
+from replicators.connectors.model.schema import TableId
+from replicators.targets.elasticsearch.bulk import EXTERNAL_GTE, WRONG, Bulk, Refused, lines_of
+from replicators.targets.elasticsearch.client import NOT_FOUND, Answer, Search, error_of
+from replicators.targets.elasticsearch.documents import Writes
+
+PAGE = 500
+UNSENT = "unsent"
+_KEPT = {"index": False, "doc_values": False}
+PROPERTIES: dict[str, Any] = {
+    "id": {"type": "keyword"},
+    "sequence": {"type": "long"},
+    "error": {"type": "keyword"},
+    "reason": {"type": "text"},
+    "document": {"type": "keyword", **_KEPT},
+}
+
+
+def put_aside(bulk: Bulk, index: str, meta: dict[str, Any], refused: Sequence[Refused]) -> None:
+    """Keep refused documents. What the index has of them is older, so it is removed."""
+    if not refused:
+        return
+    body = {
+        "settings": {"number_of_shards": 1},
+        "mappings": {"dynamic": False, "_meta": meta, "properties": PROPERTIES},
+    }
+    bulk.search.ask(
+        "PUT", f"/{index}", body, act="make an index", table=bulk.table, accepts=(WRONG,)
+    )
+    actions: list[tuple[dict[str, Any], dict[str, Any] | None]] = []
+    for one in refused:
+        document = {
+            "id": one.id,
+            "sequence": one.version,
+            "error": one.kind,
+            "reason": one.reason,
+            "document": one.body,
+        }
+        actions.append((_action("index", one.id, one.version), document))
+    _send(bulk, index, actions)
+    gone = Writes(
+        pa.array([r.id for r in refused], TEXT),
+        np.array([r.version for r in refused], np.int64),
+        pa.nulls(len(refused), TEXT),
+    )
+    bulk.send(gone)
+
+
+def try_again(bulk: Bulk, index: str) -> tuple[int, int]:
+    """Send the refused documents again. Returns how many the cluster takes or needs no more, and
+    how many are left."""
+    again = Bulk(bulk.search, bulk.table, bulk.alias, bulk.bytes_a_request, EXTERNAL_GTE)
+    done = left = 0
+    for found in _pages(bulk.search, index, bulk.table):
+        known = [f for f in found if f.kind != UNSENT]
+        writes = Writes(
+            pa.array([r.id for r in known], TEXT),
+            np.array([r.version for r in known], np.int64),
+            pa.array([r.body for r in known], TEXT),
+        )
+        still = {r.id for r in again.send(writes).refused} | {
+            f.id for f in found if f.kind == UNSENT
+        }
+        _send(
+            bulk,
+            index,
+            [(_action("delete", r.id, r.version), None) for r in found if r.id not in still],
+        )
+        done += len(found) - len(still)
+        left += len(still)
+    return done, left
+
+
+def count(search: Search, index: str) -> int:
+    """How many documents are kept aside."""
+    answer = search.ask("GET", f"/{index}/_count", accepts=(NOT_FOUND,))
+    return int(answer.content.get("count", 0))
+
+
+def _pages(search: Search, index: str, table: TableId) -> Iterator[list[Refused]]:
+    answer = search.ask("POST", f"/{index}/_refresh", accepts=(NOT_FOUND,))
+    after: list[Any] | None = None
+    while answer.status != NOT_FOUND:
+        query: dict[str, Any] = {"size": PAGE, "sort": [{"id": "asc"}]}
+        if after:
+            query["search_after"] = after
+        answer = search.ask("POST", f"/{index}/_search", query, act="search", table=table)
+        hits = answer.content["hits"]["hits"]
+        if not hits:
+            return
+        after = hits[-1]["sort"]
+        sources = [h["_source"] for h in hits]
+        yield [
+            Refused(s["id"], s["sequence"], s["document"], s["error"], s["reason"]) for s in sources
+        ]
+
+
+def _action(name: str, id_: str, version: int) -> dict[str, Any]:
+    return {name: {"_id": id_, "version": version, "version_type": EXTERNAL_GTE}}
+
+
+def _send(
+    bulk: Bulk, index: str, actions: Sequence[tuple[dict[str, Any], dict[str, Any] | None]]
+) -> None:
+    if not actions:
+        return
+    for begin in range(0, len(actions), PAGE):
+        text = lines_of(actions[begin : begin + PAGE])
+        answer = bulk.search.send("POST", f"/{index}/_bulk?filter_path=items.*.status", text)
+        if answer.status >= 300:
+            raise error_of(answer, "keep refused documents", bulk.table)
+        worst = [next(iter(i.values()))["status"] for i in answer.content.get("items", ())]
+        bad = [s for s in worst if s >= 300 and s not in {404, 409}]
+        if bad:
+            raise error_of(Answer(bad[0], answer.data), "keep refused documents", bulk.table)
