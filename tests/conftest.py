@@ -13,6 +13,7 @@ import pytest
 from demo.bigquery import EmbeddedBigQuery
 from demo.broker import EmbeddedBroker
 from demo.postgres import EmbeddedPostgres
+from tests.kafka_servers import KafkaBroker, SchemaRegistry
 from tests.mysql_servers import (
     MariadbServer,
     MysqlServer,
@@ -128,6 +129,20 @@ def bigquery() -> Iterator[EmbeddedBigQuery]:
 def search_server() -> Iterator[SearchServer]:
     """One search server for the whole session; tests use indexes of their own."""
     with SearchServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaBroker]:
+    """One Kafka broker for the whole session; tests use topics of their own."""
+    with KafkaBroker() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def schema_registry() -> Iterator[SchemaRegistry]:
+    """One schema registry for the whole session; tests use subjects of their own."""
+    with SchemaRegistry() as server:
         yield server
 
 
