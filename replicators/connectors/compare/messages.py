@@ -100,6 +100,12 @@ COMPARE_MESSAGES: Mapping[str, Message] = {
         "Restore the configuration, or begin with new places.",
         retry=_ASKED,
     ),
+    "compare:busy": Message(
+        "Another comparison goes on",
+        "Process {process} on {host} compares `{place}` since {since}.",
+        "Wait until it has ended, and run the comparison again. Nothing was changed by this one.",
+        retry=_ASKED,
+    ),
     "compare:overtaken": Message(
         "Another comparison was faster",
         "Another comparison published a current data set at `{place}` meanwhile.",

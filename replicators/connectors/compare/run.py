@@ -20,6 +20,7 @@ from replicators.connectors.compare.config import CompareConfig
 from replicators.connectors.compare.diff import Comparison, Operation, compared, counts, verdicts
 from replicators.connectors.compare.hashing import KEY_HASH, VALUE_HASH, hashed, plan_of
 from replicators.connectors.compare.incoming import Incoming, arrived, require_unique
+from replicators.connectors.compare.lock import locked
 from replicators.connectors.compare.state import State
 from replicators.connectors.compare.stores import Store, open_store, remove_unpublished
 from replicators.connectors.problems.errors import ReplicationError
@@ -78,6 +79,18 @@ def compare(
     every row whose hashes are equal is compared by value, not only a sample. Raises the `compare:`
     errors; nothing was changed then.
     """
+    with locked(config):
+        return _compare(spark, config, path, day, allow_deletes, check_all)
+
+
+def _compare(
+    spark: SparkSession,
+    config: CompareConfig,
+    path: str,
+    day: date,
+    allow_deletes: bool,
+    check_all: bool,
+) -> Outcome:
     store = open_store(spark, config)
     state = store.state()
     if state is not None and day == state.day:
