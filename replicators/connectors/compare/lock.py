@@ -42,7 +42,7 @@ def locked(config: CompareConfig) -> Iterator[None]:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as err:
             owner = os.read(held, 1000).decode("utf-8", "replace")
-            raise ReplicationError("compare:busy", place=config.current, **_named(owner)) from err
+            raise _busy(config, owner) from err
         os.ftruncate(held, 0)
         os.pwrite(held, _owner().encode(), 0)
         yield
@@ -55,10 +55,13 @@ def _owner() -> str:
     return json.dumps({"process": os.getpid(), "host": socket.gethostname(), "since": at})
 
 
-def _named(text: str) -> dict[str, str]:
-    """The owner that the file names; unknown where it was just taken."""
+def _busy(config: CompareConfig, text: str) -> ReplicationError:
+    """The error with the owner that the file names; unknown where it was just taken."""
     try:
         found = json.loads(text)
     except ValueError:
         found = {}
-    return {n: str(found.get(n, "unknown")) for n in ("process", "host", "since")}
+    process, host, since = (found.get(n, "unknown") for n in ("process", "host", "since"))
+    return ReplicationError(
+        "compare:busy", place=config.current, process=process, host=host, since=since
+    )
