@@ -119,3 +119,8 @@ class Session(Protocol):
     def range(self, start: int, end: int, step: int, partitions: int) -> Frame: ...
 
     def createDataFrame(self, rows: Any, schema: Any) -> Frame: ...
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier of Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"

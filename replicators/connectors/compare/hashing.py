@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -135,7 +136,7 @@ def _tag(field: StructField) -> int:
 def _column(field: StructField) -> Column:
     from pyspark.sql import functions as F
 
-    return F.col("`" + str(field.name).replace("`", "``") + "`")
+    return F.col(quoted(field.name))
 
 
 def _value(field: StructField) -> Column:

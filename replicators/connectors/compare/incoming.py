@@ -11,6 +11,7 @@ from replicators.connectors.compare.config import Column as Configured
 from replicators.connectors.compare.config import CompareConfig, InputFormat
 from replicators.connectors.compare.hashing import KEY_HASH, VALUE_HASH, hashed
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.spark import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -81,7 +82,7 @@ def arrived(spark: SparkSession, config: CompareConfig, path: str) -> Incoming:
     names = [c.name for c in config.columns]
     return Incoming(
         kept,
-        kept.where(is_usable).select(*map(_quoted, names), KEY_HASH, VALUE_HASH),
+        kept.where(is_usable).select(*map(quoted, names), KEY_HASH, VALUE_HASH),
         kept.where(~is_usable).select(REASON, ROW, KEY_HASH),
         int(number),
         int(unusable),
@@ -96,7 +97,7 @@ def require_unique(incoming: Incoming, config: CompareConfig) -> None:
     again = incoming.rows.groupBy(KEY_HASH).count().where("count > 1").select(KEY_HASH)
     if again.isEmpty():
         return
-    keys = [F.col(_quoted(k)) for k in config.keys]
+    keys = [F.col(quoted(k)) for k in config.keys]
     rows = incoming.rows.join(again, KEY_HASH).groupBy(KEY_HASH, *keys).count()
     several = rows.groupBy(KEY_HASH).count().where("count > 1")
     if not several.isEmpty():
@@ -132,7 +133,7 @@ def _read(spark: SparkSession, config: CompareConfig, path: str) -> DataFrame:
         if form != InputFormat.CSV:
             return reader.load(path)
         columns = [c for c in reader.load(path).columns if c != _BROKEN]
-        schema = ", ".join(f"{_quoted(c)} string" for c in (*columns, _BROKEN))
+        schema = ", ".join(f"{quoted(c)} string" for c in (*columns, _BROKEN))
         return reader.schema(schema).load(path)
     except Exception as err:
         if _is_of_spark(err):
@@ -159,7 +160,7 @@ def _cast(raw: DataFrame, config: CompareConfig) -> DataFrame:
         reasons.append(_when(F.col(_BROKEN).isNotNull(), "the line does not fit the header"))
     for column in config.columns:
         reasons += _reasons(column, _cast_one(raw, column))
-    open_names = [_quoted(n) for n in (*config.open_columns, *_if_there(_BROKEN, raw, config))]
+    open_names = [quoted(n) for n in (*config.open_columns, *_if_there(_BROKEN, raw, config))]
     reason = F.concat_ws("; ", *reasons)
     row = F.to_json(F.struct(*open_names), {"ignoreNullFields": "false"})
     return raw.select(
@@ -178,7 +179,7 @@ def _cast_one(raw: DataFrame, column: Configured) -> Column:
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
-    found = F.col(_quoted(column.name)).try_cast(column.type)
+    found = F.col(quoted(column.name)).try_cast(column.type)
     try:
         raw.select(found)
     except AnalysisException as err:
@@ -194,7 +195,7 @@ def _cast_one(raw: DataFrame, column: Configured) -> Column:
 def _reasons(column: Configured, value: Column) -> list[Column]:
     from pyspark.sql import functions as F
 
-    came = F.col(_quoted(column.name)).isNotNull()
+    came = F.col(quoted(column.name)).isNotNull()
     found = [_when(came & value.isNull(), f"{column.name} is no {column.type}")]
     if column.is_key:
         found.append(_when(~came, f"the key column {column.name} is NULL"))
@@ -208,7 +209,7 @@ def _is_whole(config: CompareConfig) -> Column:
 
     whole = F.lit(True)
     for key in config.keys:
-        whole = whole & F.col(_quoted(key)).isNotNull()
+        whole = whole & F.col(quoted(key)).isNotNull()
     return whole
 
 
@@ -220,7 +221,3 @@ def _when(condition: Column, text: str) -> Column:
 
 def _shown(name: str, value: object, is_secret: bool) -> str:
     return f"{name}={'(hidden)' if is_secret else value}"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

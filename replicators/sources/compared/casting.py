@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from replicators.connectors.model.schema import Column as TableColumn
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Decimal, Int, Json, Uuid
+from replicators.connectors.spark import quoted
 from replicators.sources.compared.types import name_of, spark_type
 
 if TYPE_CHECKING:
@@ -19,11 +20,6 @@ IS_CORRUPT, CORRUPT = "_is_corrupt", "_corrupt_record"
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _TEXT = "string"
 _DEEPEST_SCALE = 18
-
-
-def quoted(name: str) -> str:
-    """A column's name for Spark."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def cast_rows(rows: DataFrame, schema: TableSchema) -> DataFrame:

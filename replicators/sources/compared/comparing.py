@@ -30,6 +30,7 @@ from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Bytes
 from replicators.connectors.poll import DeliveryReport
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.spark import quoted
 from replicators.connectors.tasks import Tasks
 from replicators.sources.compared.arrivals import Arrival
 from replicators.sources.compared.casting import (
@@ -40,7 +41,6 @@ from replicators.sources.compared.casting import (
     REASON,
     cast_rows,
     ddl,
-    quoted,
 )
 from replicators.sources.compared.database import Extract, extracted
 from replicators.sources.compared.journal import (

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.spark import quoted
 from replicators.sources.compared.arrivals import Arrival
-from replicators.sources.compared.casting import CORRUPT, ddl, quoted
+from replicators.sources.compared.casting import CORRUPT, ddl
 from replicators.sources.compared.columns import format_of, header, label_of
 from replicators.sources.compared.errors import reading
 from replicators.sources.compared.params import ComparedParams

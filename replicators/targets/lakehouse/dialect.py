@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import Array, LogicalType, Time
+from replicators.connectors.spark import quoted
 from replicators.connectors.sql import engines, tables, trees
 from replicators.targets.lakehouse.types import fit
 
@@ -26,7 +27,7 @@ SPARK = engines.spark(lambda column: fit(column.type).native)
 
 def quote(name: str) -> str:
     """A name as an identifier of Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
+    return quoted(name)
 
 
 def path(names: Iterable[str]) -> str:
