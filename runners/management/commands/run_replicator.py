@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from replicators.config import InvalidConfig, Options
@@ -18,6 +17,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.reach import require_reach
 from runners.engine.processes import HOSTNAME, LEASE, started_at
+from runners.leased import EXIT_UNEXPECTED, LeasedCommand
 from runners.logs.write import RowHandler
 from runners.models import Run
 from runners.store.django import DjangoStore
@@ -27,43 +27,27 @@ from runners.transitions import IllegalTransition, run_transition
 
 logger = logging.getLogger("replicator.run")
 
-EXIT_UNEXPECTED = 1
 T = TypeVar("T")
 PATIENCE = 0.6
 """Part of a lease's time for which an unreachable own database is waited for: less than the
 watchdog waits for the lease's renewal."""
 
 
-class Command(BaseCommand):
+class Command(LeasedCommand):
     """Exit codes: 0 stopped as asked, 3 an error stored on the run, 4 the program's own database
     could not be reached, 1 anything else."""
 
     help = "Runs a replicator (internal: started by the supervisor)."
-    requires_system_checks: Any = ()
-    """None: checks would import every page, and the supervisor's process has passed them."""
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The run's id. The lease is in the environment."""
         parser.add_argument("run_id")
 
-    def run_from_argv(self, argv: list[str]) -> None:
-        """Exit at once with the code: a thread that hangs must not keep an ended run's process
-        alive."""
-        try:
-            super().run_from_argv(argv)
-        except SystemExit as err:
-            code = err.code if isinstance(err.code, int) else EXIT_UNEXPECTED
-            logging.shutdown()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-
-    def handle(self, *args: Any, **options: Any) -> None:
+    def work(self, lease: str, options: dict[str, Any]) -> int:
         """Run to the end."""
         stop = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
-        lease = os.environ.pop(LEASE, "")  # hide it from Spark's processes
-        sys.exit(_run(options["run_id"], lease, stop))
+        return _run(options["run_id"], lease, stop)
 
 
 def _run(run_id: str, lease: str, stop: threading.Event) -> int:

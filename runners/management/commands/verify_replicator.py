@@ -6,13 +6,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
 from replicators.config import InvalidConfig
@@ -23,6 +22,7 @@ from runners.engine.processes import HOSTNAME, LEASE, started_at
 from runners.engine.settings import RunnerSettings
 from runners.engine.verify.report import Report
 from runners.engine.watchdog import kill_own_group
+from runners.leased import LeasedCommand
 from runners.logs.write import RowHandler
 from runners.supervision.jobs import job_of, secrets_of, settings_of
 from runners.verifications import Verification
@@ -35,35 +35,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger("replicator.verify")
 
 RENEW_SECONDS = 3.0
-EXIT_DONE, EXIT_UNEXPECTED, EXIT_ERROR = 0, 1, 3
+EXIT_DONE, EXIT_ERROR = 0, 3
 
 
-class Command(BaseCommand):
+class Command(LeasedCommand):
     """Exit codes: 0 the end is recorded, 3 another process has the verification, 1 anything
     else."""
 
     help = "Verifies a replicator (internal: started by the workers)."
-    requires_system_checks: Any = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The verification's id. The lease is in the environment."""
         parser.add_argument("verification_id")
 
-    def run_from_argv(self, argv: list[str]) -> None:
-        """Exit at once with the code: a thread that hangs must not keep an ended process alive."""
-        try:
-            super().run_from_argv(argv)
-        except SystemExit as err:
-            code = err.code if isinstance(err.code, int) else EXIT_UNEXPECTED
-            logging.shutdown()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-
-    def handle(self, *args: Any, **options: Any) -> None:
+    def work(self, lease: str, options: dict[str, Any]) -> int:
         """Verify to the end."""
-        lease = os.environ.pop(LEASE, "")  # hide it from Spark's processes
-        sys.exit(_verify(options["verification_id"], lease))
+        return _verify(options["verification_id"], lease)
 
 
 class Renewal:
