@@ -58,6 +58,30 @@ class VerificationStartSerializer(StrictMixin, serializers.Serializer[Any]):
     rows_per_second = _throttle(required=False, default=None)
 
 
+def _limit() -> serializers.IntegerField:
+    return serializers.IntegerField(min_value=1, max_value=LISTED, default=LISTED)
+
+
+class VerificationListQuerySerializer(serializers.Serializer[Any]):
+    """Parameters of a request for verifications."""
+
+    before = serializers.UUIDField(
+        default=None,
+        help_text="Only those that were asked for before this one: the id of the last one that you "
+        "have.",
+    )
+    limit = _limit()
+
+
+class RepairListQuerySerializer(serializers.Serializer[Any]):
+    """Parameters of a request for repairs."""
+
+    before = serializers.IntegerField(
+        default=None, min_value=1, help_text="Only those before this id."
+    )
+    limit = _limit()
+
+
 class VerificationSerializer(serializers.Serializer[Any]):
     """A verification in numbers. `outcome` is the worst outcome of its tables, empty before the
     end. `wrong` counts rows that differ, `unsettled` rows that changed too often to be compared."""
@@ -229,15 +253,16 @@ def _table(row: VerifiedTable) -> dict[str, Any]:
 class Verifications(RestView):
     """List and start."""
 
+    @asks(VerificationListQuerySerializer)
     @extend_schema(
         summary="List the verifications, newest first",
         tags=_TAGS,
         operation_id="verifications_list",
-        responses={200: VerificationSerializer(many=True), **_MISSING},
+        responses={200: VerificationSerializer(many=True), 400: ErrorSerializer, **_MISSING},
     )
     def get(self, request: Request, pk: str) -> Response:
-        found = selectors.verifications_of(_one(pk))
-        views = selectors.verification_views(found[:LISTED])
+        query = asked(VerificationListQuerySerializer, request)
+        views = selectors.verification_views(selectors.verifications_page(_one(pk), **query))
         return Response(VerificationSerializer([v.to_json() for v in views], many=True).data)
 
     @extend_schema(
@@ -336,14 +361,16 @@ class VerificationRows(RestView):
 class Repairs(RestView):
     """List and ask for."""
 
+    @asks(RepairListQuerySerializer)
     @extend_schema(
         summary="List the repairs, newest first",
         tags=_TAGS,
         operation_id="repairs_list",
-        responses={200: RepairSerializer(many=True), **_MISSING},
+        responses={200: RepairSerializer(many=True), 400: ErrorSerializer, **_MISSING},
     )
     def get(self, request: Request, pk: str) -> Response:
-        found = selectors.repairs_of(_one(pk))[:LISTED]
+        query = asked(RepairListQuerySerializer, request)
+        found = selectors.repairs_page(_one(pk), **query)
         return Response(RepairSerializer([selectors.repair_json(r) for r in found], many=True).data)
 
     @extend_schema(

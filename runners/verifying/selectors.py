@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet, Subquery, Sum
 
 from replicators.connectors.model.schema import TableId
 from replicators.models import Replicator
@@ -92,6 +93,17 @@ def verifications_of(replicator: Replicator) -> VerificationQuerySet:
     return Verification.objects.filter(replicator=replicator)
 
 
+def verifications_page(
+    replicator: Replicator, *, before: UUID | None, limit: int
+) -> list[Verification]:
+    """At most `limit` verifications, newest first: those that were asked for before `before`."""
+    found = verifications_of(replicator)
+    if before is not None:
+        last = found.filter(pk=before).values("created_at")[:1]
+        found = found.filter(created_at__lt=Subquery(last))
+    return list(found[:limit])
+
+
 def verification_views(found: Iterable[Verification]) -> list[VerificationView]:
     """These verifications with the counts of their tables, in one query more."""
     rows = list(found)
@@ -172,6 +184,12 @@ def repairs_of(replicator: Replicator) -> QuerySet[Repair]:
     return (
         Repair.objects.filter(replicator=replicator).select_related("table").defer("table__schema")
     )
+
+
+def repairs_page(replicator: Replicator, *, before: int | None, limit: int) -> list[Repair]:
+    """At most `limit` repairs, newest first: those before the id `before`."""
+    found = repairs_of(replicator)
+    return list((found if before is None else found.filter(pk__lt=before))[:limit])
 
 
 def schedule_of(replicator: Replicator) -> VerifySchedule:

@@ -75,6 +75,25 @@ def test_the_result_has_counts_and_the_rows_by_cursor(
     assert browser.get(rows.replace("orders", "nothing")).status_code == 404
 
 
+def test_the_lists_go_back_by_cursor(browser: Client, api: str, replicator: Replicator) -> None:
+    """Guards old ones: each request begins where the last one ended, and none comes twice."""
+    rows = [verified(replicator) for _ in range(3)]
+    wanted = [str(r.pk) for r in reversed(rows)]
+    first = browser.get(f"{api}verifications/?limit=2").json()
+    rest = browser.get(f"{api}verifications/?limit=2&before={first[-1]['id']}").json()
+    assert ([v["id"] for v in first], [v["id"] for v in rest]) == (wanted[:2], wanted[2:])
+    assert browser.get(f"{api}verifications/?before={wanted[-1]}").json() == []
+    assert browser.get(f"{api}verifications/?before=1").status_code == 400
+    replicating(replicator)
+    for found in DifferingRow.objects.filter(table__verification=rows[-1]):
+        body = {"schema": "shop", "table": "orders", "rows": [found.pk]}
+        assert browser.post(f"{api}repairs/", body, "application/json").status_code == 202
+    (newest,) = browser.get(f"{api}repairs/?limit=1").json()
+    older = browser.get(f"{api}repairs/?before={newest['id']}").json()
+    assert len(older) == 2
+    assert max(r["id"] for r in older) < newest["id"]
+
+
 def test_values_are_masked_for_those_who_may_not_edit(
     client: Client, viewer: Any, editor: Any, api: str, replicator: Replicator
 ) -> None:
