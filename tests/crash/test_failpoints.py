@@ -150,15 +150,24 @@ def test_a_kill_within_a_resync_leaves_the_old_rows_and_copies_again(
         assert not world.left_over(table), f"{table}: a staging branch is left over"
 
 
+@pytest.mark.parametrize(
+    ("kind", "steps"),
+    [
+        (local_twin(World), AT_START),
+        (World, ("snapshot_loaded", "snapshot_published")),
+        pytest.param(World, AT_START, marks=pytest.mark.long),
+    ],
+    ids=[LOCAL, SPARK, "each step on Spark"],
+)
 def test_a_kill_at_each_step_of_the_first_snapshot_copies_exactly_once(
-    world_maker: MakeWorld,
+    world_maker: MakeWorld, kind: type[World], steps: tuple[str, ...]
 ) -> None:
     """Guards CORRECTNESS 16 and 17: chunks of a view that died are discarded and the table starts
     again at a new view. Appending to what was staged would double rows; trusting the old position
     would lose those written since."""
-    with world_maker(tables=("items", "views")) as fresh:
+    with world_maker(kind=kind, tables=("items", "views")) as fresh:
         traffic = Traffic(fresh.database, seed=7)
-        for name in AT_START:
+        for name in steps:
             fresh.arm(name)
             died_at(fresh, fresh.start(), name)
             assert set(fresh.states().values()) != {"replicating"}, "nothing remained to be done"

@@ -11,19 +11,23 @@ from typing import Any
 import pytest
 
 from tests.harness import World, differing, until
+from tests.local.world import DuckCopies
 from tests.model.modes import Ledger, in_log_order, make_tables
 from tests.model.reading import present
-from tests.world_fixtures import MakeWorld
+from tests.world_fixtures import LOCAL, MakeWorld
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 MODES = {"softly": "soft_delete", "versions": "history", "changes": "append"}
 
 
-@pytest.fixture(params=["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+@pytest.fixture(
+    params=[LOCAL, *(pytest.param(f, marks=pytest.mark.long) for f in ("iceberg", "delta"))]
+)
 def world(world_maker: MakeWorld, request: pytest.FixtureRequest) -> Iterator[World]:
     """A replicator with a table in each mode, its snapshot done."""
+    kind = DuckCopies if request.param == LOCAL else World
     with world_maker(
-        prepare=make_tables, tables=tuple(MODES), modes=MODES, format=request.param
+        kind=kind, prepare=make_tables, tables=tuple(MODES), modes=MODES, format=request.param
     ) as made:
         made.start()
         made.settle()

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from runners.models import Event
 from tests.harness import Traffic, World, until
-from tests.world_fixtures import MakeWorld
+from tests.local.world import local_twin
+from tests.world_fixtures import LOCAL, MakeWorld
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
@@ -50,12 +51,13 @@ SPREAD = {"target": {"history_minutes": 0},
 @pytest.mark.parametrize(
     ("form", "values"),
     [
-        ("iceberg", {}),
+        (LOCAL, {}),
+        pytest.param("iceberg", {}, marks=pytest.mark.long),
         pytest.param("delta", {}, marks=pytest.mark.long),
         pytest.param("iceberg", SPREAD, marks=pytest.mark.long),
         pytest.param("delta", SPREAD, marks=pytest.mark.long),
     ],
-    ids=["iceberg", "delta", "past the history", "delta, past the history"],
+    ids=[LOCAL, "iceberg", "delta", "past the history", "delta, past the history"],
 )
 def test_a_rewind_that_is_killed_ends_in_the_same_rows_and_readers_never_go_back(
     world_maker: MakeWorld, form: str, values: dict[str, Any]
@@ -64,7 +66,8 @@ def test_a_rewind_that_is_killed_ends_in_the_same_rows_and_readers_never_go_back
     compared all the while); a replay from the wrong sequence would lose or double rows of `views`,
     which has no key; without `adopt` the table fails as replaced after the kill between publishing
     and recording. Past the history only versions that tags or marks keep are left to begin at."""
-    with world_maker(format=form, **values) as world:
+    kind = local_twin(World) if form == LOCAL else World
+    with world_maker(kind=kind, format=form, **values) as world:
         world.start()
         moment = history(world, Traffic(world.database))
         world.arm("rewind_begun")
@@ -98,4 +101,25 @@ def test_a_rewind_that_is_killed_ends_in_the_same_rows_and_readers_never_go_back
         world.assert_equal()
         if form == "iceberg" and not values:
             assert set(world.lake_table("views").metadata.refs) == {"main"}
+        assert world.stop() == 0
+
+
+def test_on_spark_a_rewind_that_is_killed_ends_in_the_same_rows(world_maker: MakeWorld) -> None:
+    """The same with the product's own parts, killed between publishing and recording: the step at
+    which the target's own commit must tell what was done."""
+    with world_maker() as world:
+        world.start()
+        traffic = Traffic(world.database)
+        moment = history(world, traffic)
+        world.arm("rewind_published")
+        world.rewind("views", moment)
+        killed(world, "rewind_published")
+        assert world.row("views").generation == 1, "it was recorded before the kill"
+        assert not world.differences("views"), "a reader saw other rows"
+        world.start()
+        world.assert_equal()
+        assert world.row("views").generation == 2 and events(world, "table_rewound") == 1
+        traffic.write(5)
+        world.assert_equal()
+        assert set(world.lake_table("views").metadata.refs) == {"main"}
         assert world.stop() == 0
