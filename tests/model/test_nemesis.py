@@ -19,10 +19,10 @@ from tests.mysql_servers import MariadbServer, MysqlServer, SqlServer
 from tests.mysql_world import MysqlWorld
 from tests.world_fixtures import MakeWorld
 
-STEPS = int(os.environ.get("STEPS", "100"))
+STEPS = int(os.environ.get("STEPS", "60"))
 """Of a walk in `make test`; every commit has another seed."""
 LONG_STEPS = max(STEPS, 200)
-MYSQL_STEPS = min(STEPS, 30) if "STEPS" not in os.environ else min(STEPS, 50)
+MYSQL_STEPS = min(STEPS, 20) if "STEPS" not in os.environ else min(STEPS, 50)
 MINUTES = float(os.environ.get("MINUTES", "0"))
 # What was committed outlives a kill of the server.
 DURABLE = {"innodb-flush-log-at-trx-commit": "1", "sync-binlog": "1"}
