@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 PY := .venv/bin/python
 WORKERS ?= 2
-SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: help python setup setup-tests demo demo-reset dev check format test test-long test-fast e2e nemesis screenshots bench openapi docs clean migrate serve worker-runs worker-default beat
 

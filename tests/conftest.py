@@ -30,6 +30,8 @@ from tests.spark_fixtures import lakehouse_root, spark
 
 __all__ = ["lakehouse_root", "postgres", "postgres_servers", "pytest_generate_tests", "spark"]
 
+LONGEST_FIRST = ("e2e", "crash", "model", "spark", "integration", "contract", "app")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also the cases of `make test-long`")
@@ -60,13 +62,23 @@ def _seed() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """`make test` leaves the cases marked `long` to `make test-long`."""
+    """`make test` leaves the cases marked `long` to `make test-long`. Folders whose files take
+    longest come first, so that no process of `make test` gets a long file when the other ones have
+    nothing left."""
+    items.sort(key=_turn)
     if config.getoption("--long"):
         return
     late = [item for item in items if _is_long(item)]
     if late:
         config.hook.pytest_deselected(items=late)
         items[:] = [item for item in items if not _is_long(item)]
+
+
+def _turn(item: pytest.Item) -> int:
+    """The place of the test's folder."""
+    parts = item.nodeid.split("/")
+    found = (place for place, folder in enumerate(LONGEST_FIRST) if folder in parts)
+    return next(found, len(LONGEST_FIRST))
 
 
 def _is_long(item: pytest.Item) -> bool:
