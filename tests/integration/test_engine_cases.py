@@ -1,5 +1,6 @@
 """Unusual keys, unsent values, transactions, schemas, names and choices: many small tables, one
-replicator, the whole path."""
+replicator, the whole path. All of them without a JVM, into PostgreSQL:
+`test_engine_cases_postgresql_target.py`."""
 
 from __future__ import annotations
 
@@ -28,9 +29,32 @@ class PostgresCases(CaseWorld):
         return PostgresTable(self.database.dsn, case.schema, name, only=case.only)
 
 
-@pytest.mark.parametrize("form", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+KEYS = ("k_composite", "k_text", "k_bytes", "k_numeric", "k_float", "k_time")
+IMAGES = ("u_moves", "u_default")
+TRANSACTIONS = ("x_parent", "x_child", "x_tiny", "x_long", "x_saved", "x_copied")
+SCHEMAS = ("s_wide", "s_values", "equal")
+NAMES = ('quo"ted', "back`tick", "slash/ed", "n_columns", "n_odd_key")
+CHOSEN = ("c_soft", "c_history", "c_counted")
+ON_SPARK = {*KEYS, *IMAGES, *TRANSACTIONS, *SCHEMAS, *NAMES, *CHOSEN}
+
+
+class SomeCases(PostgresCases):
+    """Those in which Spark or a lakehouse could do other than a database."""
+
+    cases = tuple(c for c in CASES if c.name in ON_SPARK)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        (SomeCases, "iceberg"),
+        pytest.param(PostgresCases, "iceberg", marks=pytest.mark.long),
+        pytest.param(PostgresCases, "delta", marks=pytest.mark.long),
+    ],
+    ids=["some, iceberg", "iceberg", "delta"],
+)
 def test_every_case_of_the_source_arrives_by_snapshot_by_log_and_across_a_restart(
-    world_maker: MakeWorld, form: str
+    world_maker: MakeWorld, kind: type[PostgresCases], form: str
 ) -> None:
     """Guards CORRECTNESS 1 (whole transactions), 6 (truncate, also by CASCADE), 8 (changed keys, in
     chains and circles), 9 (unsent values under every identity, also where they are filtered,
@@ -39,8 +63,8 @@ def test_every_case_of_the_source_arrives_by_snapshot_by_log_and_across_a_restar
     key is changed on the way: with any of them switched off some table here differs."""
 
     def prepare(database: Database) -> None:
-        make_cases(database, PostgresCases.cases)
+        make_cases(database, kind.cases)
 
-    with world_maker(prepare=prepare, tables=(), kind=PostgresCases, format=form) as world:
+    with world_maker(prepare=prepare, tables=(), kind=kind, format=form) as world:
         assert isinstance(world, PostgresCases)
         assert_all_arrive(world, lambda number: one_round(world.database, number, world.cases))
