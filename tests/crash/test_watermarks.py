@@ -29,20 +29,28 @@ def more(world: World, count: int) -> None:
     world.until(lambda: len(published(world)) >= wanted, f"{wanted} watermarks")
 
 
-@pytest.mark.parametrize("form", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("form", "kills"),
+    [
+        ("iceberg", 0),
+        pytest.param("iceberg", 2, marks=pytest.mark.long),
+        pytest.param("delta", 2, marks=pytest.mark.long),
+    ],
+)
 def test_transfers_between_two_tables_keep_their_sum_at_every_watermark(
-    world_maker: MakeWorld, form: str
+    world_maker: MakeWorld, form: str, kills: int
 ) -> None:
     """Guards the cut of merges at a round's end (CORRECTNESS 31, `Rounds.limit`): without it the
     two tables' versions lie some transfers apart, and the sums differ from the bank's at most
     watermarks. The kill between the last table's commit and the row guards that nothing is
     published but what a finished round holds."""
+    environment = {"REPLICATOR_ROUND_SECONDS": "1", "REPLICATOR_WATERMARK_SECONDS": "1"}
     made = world_maker(
         prepare=make_bank,
         tables=BANK_TABLES,
         format=form,
         options={"seal_seconds": 1.0},
-        environment={"REPLICATOR_ROUND_SECONDS": "1", "REPLICATOR_WATERMARK_SECONDS": "2"},
+        environment=environment,
     )
     with made as world:
         child = world.start()
@@ -53,9 +61,10 @@ def test_transfers_between_two_tables_keep_their_sum_at_every_watermark(
             assert child.wait() == -signal.SIGKILL and world.flag("round_ended").exists()
             child.end()
             world.start()
-            more(world, 2)
-            world.kill()
-            world.start()
+            for _ in range(kills):
+                more(world, 2)
+                world.kill()
+                world.start()
             more(world, 2)
         world.settle()
         more(world, 1)
