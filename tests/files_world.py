@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +89,25 @@ def column_truncate_and_resync(world: FilesWorld, traffic: Traffic) -> None:
     assert found is not None and found != generation
 
 
+def marks_go_on(world: FilesWorld) -> None:
+    """A restart without work resolves later moments, and the run stops."""
+    marks = {n: world.row(n).resolved_at for n in world.tables}
+    assert world.stop() == 0
+    world.start()
+    world.until(
+        lambda: all(world.row(n).resolved_at > marks[n] for n in world.tables),
+        "marks of tables without work go on after a restart",
+    )
+    assert world.stop() == 0
+
+
 class LocalFilesWorld(FilesWorld):
-    """Its runs need no JVM."""
+    """Its runs need no JVM, and its buckets have two seconds, not ten."""
 
     program = (sys.executable, "-m", "tests.local.run")
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        return super()._environment({"TEST_BUCKET_SECONDS": "2", **more})
 
 
 class MysqlFilesWorld(LocalFilesWorld, MysqlWorld):

@@ -1,14 +1,14 @@
 """The crash table of a sink, on Spark and the files target: SIGKILL at each step of deliver,
-record, resolve; then a new column, a TRUNCATE and a fresh copy. The same steps without a JVM:
-`unit/engine/test_deliver.py`. The change log's own steps do not differ by target:
-`test_failpoints.py`."""
+record, resolve. The same steps without a JVM: `unit/engine/test_deliver.py`; a new column, a
+TRUNCATE and a fresh copy: `integration/test_files_target.py`. The change log's own steps do not
+differ by target: `test_failpoints.py`."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.crash.test_failpoints import died_at
-from tests.files_world import FilesWorld, column_truncate_and_resync
+from tests.files_world import FilesWorld, column_truncate_and_resync, marks_go_on
 from tests.harness import Traffic
 from tests.world_fixtures import MakeWorld
 
@@ -50,12 +50,18 @@ def test_a_kill_at_each_step_of_a_delivery_loses_and_doubles_nothing(
         world.assert_equal()
         operations = {r["_operation"] for r in world.records("items")}
         assert operations == {"read", "insert", "update", "delete"}
-        column_truncate_and_resync(world, traffic)
-        marks = {n: world.row(n).resolved_at for n in world.tables}
         assert world.stop() == 0
+
+
+@pytest.mark.long
+def test_on_spark_a_column_a_truncate_and_a_copy_come_and_marks_go_on(
+    world_maker: MakeWorld,
+) -> None:
+    """In Parquet, through Spark. In JSON lines and without a JVM:
+    `integration/test_files_target.py`."""
+    with world_maker(kind=FilesWorld, format="Parquet") as world:
+        traffic = Traffic(world.database, seed=11)
         world.start()
-        world.until(
-            lambda: all(world.row(n).resolved_at > marks[n] for n in world.tables),
-            "marks of tables without work go on after a restart",
-        )
-        assert world.stop() == 0
+        world.settle()
+        column_truncate_and_resync(world, traffic)
+        marks_go_on(world)

@@ -1,6 +1,7 @@
 """The process of a run without a JVM: `python -m tests.local.run <run>`, as `manage.py
 run_replicator <run>` otherwise. The engine's parts are the product's own; tasks are threads of this
-process. `TEST_RECONNECT_SECONDS` ("0.5 1.0") sets how long capture waits before each new try."""
+process. `TEST_RECONNECT_SECONDS` ("0.5 1.0") sets how long capture waits before each new try,
+`TEST_BUCKET_SECONDS` how long the shortest bucket of a files target is."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ def main() -> None:
     """Set up what differs, and run."""
     django.setup()
     from replicators.connectors import registry
+    from replicators.targets.files import params as files
     from runners.engine import run
     from runners.engine.capture import stream
     from runners.engine.tasks.local import LocalTasks
@@ -32,6 +34,8 @@ def main() -> None:
 
     registry.targets()[NAME] = PLUGIN
     registry.targets()[duck.NAME] = duck.PLUGIN
+    if seconds := os.environ.get("TEST_BUCKET_SECONDS"):
+        files.LENGTHS["10 seconds"] = int(seconds)
     if waits := os.environ.get("TEST_RECONNECT_SECONDS"):
         stream.RECONNECT_SECONDS = tuple(map(float, waits.split()))
     run.opened_for = _no_session  # type: ignore[assignment]
