@@ -154,7 +154,7 @@ def test_a_kill_within_a_resync_leaves_the_old_rows_and_copies_again(
     ("kind", "steps"),
     [
         (local_twin(World), AT_START),
-        (World, ("snapshot_loaded", "snapshot_published")),
+        (World, ("snapshot_published",)),
         pytest.param(World, AT_START, marks=pytest.mark.long),
     ],
     ids=[LOCAL, SPARK, "each step on Spark"],

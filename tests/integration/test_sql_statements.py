@@ -16,7 +16,7 @@ from tests.sql_dialects import DIALECTS, DUCKDB, native
 from tests.sql_world import MODES, Rows, Runs, many
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
-WORLDS = 25
+WORLDS = 12
 
 
 @pytest.fixture(scope="module")

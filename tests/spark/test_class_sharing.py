@@ -47,6 +47,7 @@ def test_sparks_and_icebergs_classes_come_from_the_archive_that_set_up_made(tmp_
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_an_archive_that_does_not_fit_is_passed_over(tmp_path: Path) -> None:
     """As after an update of Java: the session opens, with classes from the jars."""
     jars = tmp_path / "jars"

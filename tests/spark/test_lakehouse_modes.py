@@ -228,7 +228,10 @@ class Schema:
     sequence: int = 1
 
 
-@pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND])
+@pytest.mark.parametrize(
+    "mode",
+    [Mode.HISTORY, Mode.APPEND, pytest.param(Mode.SOFT_DELETE, marks=pytest.mark.long)],
+)
 def test_a_large_merge_folds_in_tasks_to_the_same(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
