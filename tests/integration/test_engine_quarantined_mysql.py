@@ -10,6 +10,7 @@ import pytest
 
 from runners.services import table_replay
 from tests.harness import World, until
+from tests.local.world import local_twin
 from tests.model.tables_mysql import numbers
 from tests.mysql_servers import SqlDatabase
 from tests.mysql_world import MysqlWorld
@@ -52,15 +53,23 @@ def target(world: World) -> dict[int, str]:
     return {r["id"]: r["v"] for r in world.target_rows("odd")}
 
 
-@pytest.mark.parametrize("flavour", ["mariadb", pytest.param("mysql", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("flavour", "kind"),
+    [
+        ("mariadb", local_twin(MysqlWorld)),
+        pytest.param("mariadb", MysqlWorld, marks=pytest.mark.long),
+        pytest.param("mysql", MysqlWorld, marks=pytest.mark.long),
+    ],
+    ids=["mariadb, local", "mariadb", "mysql"],
+)
 def test_days_that_do_not_exist_wait_and_come_when_they_fit(
-    request: pytest.FixtureRequest, world_maker: MakeWorld, flavour: str
+    request: pytest.FixtureRequest, world_maker: MakeWorld, flavour: str, kind: type[MysqlWorld]
 ) -> None:
     """Guards CORRECTNESS 30 from the binlog and from copies that converge, through a kill, a mend,
     a delete and a replay. Where the decoder does not tell which rows hold such a value, the table
     stops; where NULL goes in unasked, a value is lost unseen."""
     with world_maker(
-        server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables,
+        server=request.getfixturevalue(flavour), kind=kind, prepare=make_tables,
         tables=TABLES,
         source=SOURCE, options={"unsupported_values": "quarantine"},
     ) as world:  # fmt: skip

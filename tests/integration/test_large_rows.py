@@ -10,6 +10,7 @@ import pytest
 from runners.engine.sizes import CODE
 from runners.models import Run
 from tests.harness import World
+from tests.local.world import local_twin
 from tests.mysql_world import MysqlWorld
 from tests.quarantined import keys, waiting
 from tests.world_fixtures import MakeWorld
@@ -18,7 +19,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 TABLES = ("odd", "stops", "fine")
 CHOICES = {"odd": {"unsupported": "quarantine"}}
-SOURCES = ["postgres", "mariadb", pytest.param("mysql", marks=pytest.mark.long)]
 LARGE = 2_000_000
 SMALL_LIMIT = {"REPLICATOR_ROW_LIMIT_BYTES": "1M"}
 
@@ -47,13 +47,21 @@ def sizes(world: World, name: str) -> dict[int, tuple[int, int]]:
     return {r["id"]: (r["n"], len(r["v"])) for r in world.target_rows(name)}
 
 
-@pytest.mark.parametrize("server", SOURCES)
+@pytest.mark.parametrize(
+    ("server", "kind"),
+    [
+        ("postgres", World),
+        ("mariadb", local_twin(MysqlWorld)),
+        pytest.param("mariadb", MysqlWorld, marks=pytest.mark.long),
+        pytest.param("mysql", MysqlWorld, marks=pytest.mark.long),
+    ],
+    ids=["postgres", "mariadb, local", "mariadb", "mysql"],
+)
 def test_a_row_that_is_too_large_stops_its_table_or_waits_and_the_others_go_on(
-    request: pytest.FixtureRequest, world_maker: MakeWorld, server: str
+    request: pytest.FixtureRequest, world_maker: MakeWorld, server: str, kind: type[World]
 ) -> None:
     """Guards `sizes`: Spark's JVM, which holds each value many times, would end with the whole run,
     again and again, and the deletion of the row at the source would not help."""
-    kind = World if server == "postgres" else MysqlWorld
     with world_maker(
         server=request.getfixturevalue(server), kind=kind, prepare=make_tables, tables=TABLES,
         choices=CHOICES, environment=SMALL_LIMIT,
