@@ -24,6 +24,11 @@ AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 NO_BROKER = "redis://127.0.0.1:9/0"  # the discard port: nobody answers there
 PASSWORD = "correct-horse-battery"
 expect.set_options(timeout=20_000)
+LOOKS = [
+    (1280, "light"),
+    (400, "dark"),
+    *(pytest.param(*look, marks=pytest.mark.long) for look in ((1280, "dark"), (400, "light"))),
+]
 _ARGUMENTS = [
     "--headless",
     "--no-sandbox",

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e import building
 from tests.e2e.building import begin, build, fill_source, fill_target, go_on
-from tests.e2e.conftest import Web
+from tests.e2e.conftest import LOOKS, Web
 from tests.servers import Database
 
 pytestmark = [pytest.mark.e2e, pytest.mark.integration]
@@ -203,9 +203,7 @@ _ALL = "SELECT id FROM replicators_replicator"
 PAGES = ("/", "/drafts/", "/activity/", "/api/", "/account/", "/replicators/new/", "/styleguide/")
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
-)
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_every_page_is_accessible_and_fits(
     open_page: Any, web: Web, width: int, scheme: str
 ) -> None:

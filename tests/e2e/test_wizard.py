@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e import building
 from tests.e2e.building import arrived, begin, choose, fill_source, fill_target, go_on, saved
+from tests.e2e.conftest import LOOKS
 from tests.servers import Database
 
 pytestmark = [pytest.mark.e2e, pytest.mark.integration]
@@ -328,9 +329,7 @@ def _tab_to(page: Page, selector: str) -> None:
     raise AssertionError(f"{selector} was not reached by Tab")
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
-)
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_every_page_of_the_wizard_is_accessible_and_fits(
     open_page: Any, shop: Database, tmp_path: Path, width: int, scheme: str
 ) -> None:
