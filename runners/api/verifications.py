@@ -319,7 +319,7 @@ class VerificationCancel(RestView):
 
     @extend_schema(
         summary="Cancel a verification",
-        description="It stops after what it reads now. 409 where it has ended.",
+        description="It stops within some seconds. 409 where it has ended.",
         tags=_TAGS,
         operation_id="verifications_cancel",
         request=None,

@@ -261,7 +261,7 @@ def verify_cancel(request: HttpRequest, pk: str, verification: str) -> HttpRespo
         request,
         found,
         lambda: verification_cancel(verification=row, actor=person(request)),
-        "The verification stops after what it reads now.",
+        "The verification stops within some seconds.",
         "The verification was not cancelled",
         to="" if is_partial(request) else _page_of(found),
     )

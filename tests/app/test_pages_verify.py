@@ -79,7 +79,7 @@ def test_progress_is_shown_and_it_can_be_cancelled(
     assert 'id="verify-start"' not in shown
     answer = browser.post(f"{url}{row.pk}/cancel/", headers=htmx(url))
     assert answer.status_code == 200
-    assert "stops after what it reads now" in answer.content.decode()
+    assert "stops within some seconds" in answer.content.decode()
 
 
 def test_a_panel_that_did_not_change_is_not_sent_again(

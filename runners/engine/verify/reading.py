@@ -111,11 +111,13 @@ class Source:
         is_over: Callable[[], bool] = lambda: False,
     ) -> Iterator[list[R]]:
         """What the function gives for each chunk, job by job, in order; no further job begins once
-        `is_over`. `source:snapshot-lost`; `Stopped`."""
+        `is_over`. `source:snapshot-lost`; `Stopped`, which does not wait for the jobs: they end
+        with the session."""
         a_job, at_once = (1, 1) if tools.throttle.is_on else (CHUNKS_A_JOB, JOBS_AT_ONCE)
         waiting = deque(chunks[at : at + a_job] for at in range(0, len(chunks), a_job))
         running: deque[Future[list[R]]] = deque()
-        with ThreadPoolExecutor(at_once, "verify-source") as pool:
+        pool, is_stopped = ThreadPoolExecutor(at_once, "verify-source"), False
+        try:
             while waiting or running:
                 tools.check()
                 while waiting and len(running) < at_once and not is_over():
@@ -129,6 +131,11 @@ class Source:
                         raise ReplicationError("source:snapshot-lost") from err
                     raise
                 yield done
+        except Stopped:
+            is_stopped = True
+            raise
+        finally:
+            pool.shutdown(wait=not is_stopped, cancel_futures=is_stopped)
 
 
 def read_source(
