@@ -396,3 +396,16 @@ def test_a_table_that_was_copied_afresh_since_is_not_repaired(replicator: Replic
         repair_ask(verification=row, schema="shop", name="orders", actor=None)
     assert "Verify it again" in refused.value.message
     assert datetime.now(UTC) > row.created_at
+
+
+def test_a_table_without_a_key_is_not_repaired_and_says_so(replicator: Replicator) -> None:
+    """Guards multisets: single rows of them have no name. The advice is a re-sync."""
+    replicating(replicator)
+    row = verified(replicator)
+    table = Table.objects.get(name="orders")
+    table.schema = {**(table.schema or {}), "key": []}
+    table.save(update_fields=["schema"])
+    with pytest.raises(IllegalTransition) as refused:
+        repair_ask(verification=row, schema="shop", name="orders", actor=None)
+    assert "has no key" in refused.value.message
+    assert "Re-sync the table" in refused.value.message
