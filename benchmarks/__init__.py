@@ -77,6 +77,7 @@ LINES = {
         "verify",
         "rows of PostgreSQL compared with their copy in Iceberg, beside DMS's way and data-diff",
     ),
+    "subscribers": ("subscribers", "50 subscribers that wait for changes at the web process"),
     "memory": ("memory", "the memory of a run, through one large transaction"),
     "tables-page": ("tables_page", "a click on the wizard's page of tables, with 2,000 of them"),
     "growth": ("growth", "the last of many merges, beside the first"),
