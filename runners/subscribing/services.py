@@ -140,15 +140,15 @@ def checkpoint_record(subscriber: Subscriber, places: Mapping[Table, Place]) -> 
     known = {p.table_id: p for p in SubscriberPosition.objects.filter(subscriber=subscriber)}
     for table, place in places.items():
         row = known.get(table.pk)
-        if row is None or (row.generation, row.sequence) != (place.generation, place.sequence):
-            SubscriberPosition.objects.update_or_create(
-                subscriber=subscriber,
-                table=table,
-                defaults={
-                    "generation": place.generation,
-                    "sequence": place.sequence,
-                    "fell_behind": False,
-                },
+        values = {"generation": place.generation, "sequence": place.sequence}
+        if row is None:
+            SubscriberPosition.objects.get_or_create(
+                subscriber=subscriber, table=table, defaults=values
+            )
+        elif (row.generation, row.sequence) != (place.generation, place.sequence):
+            now = timezone.now()
+            SubscriberPosition.objects.filter(pk=row.pk).update(
+                fell_behind=False, recorded_at=now, **values
             )
 
 
