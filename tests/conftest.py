@@ -21,16 +21,16 @@ from tests.mysql_servers import (
     SqlServer,
     fresh_sql_database,
 )
+from tests.plugin_minutes import file_of
 from tests.postgres_versions import postgres, postgres_servers, pytest_generate_tests
 from tests.progress import Progress
 from tests.report import UNKNOWN, Report, tested_commit
 from tests.search_server import SearchServer
 from tests.servers import Database, fresh_database
 from tests.spark_fixtures import lakehouse_root, spark
+from tests.turns import turns
 
 __all__ = ["lakehouse_root", "postgres", "postgres_servers", "pytest_generate_tests", "spark"]
-
-LONGEST_FIRST = ("e2e", "crash", "model", "spark", "integration", "contract", "app")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,23 +62,15 @@ def _seed() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """`make test` leaves the cases marked `long` to `make test-long`. Folders whose files take
-    longest come first, so that no process of `make test` gets a long file when the other ones have
-    nothing left."""
-    items.sort(key=_turn)
-    if config.getoption("--long"):
-        return
-    late = [item for item in items if _is_long(item)]
-    if late:
+    """`make test` leaves the cases marked `long` to `make test-long`. Where processes share the
+    suite, `tests.turns` says in which order they take its files."""
+    if not config.getoption("--long"):
+        late = [item for item in items if _is_long(item)]
         config.hook.pytest_deselected(items=late)
         items[:] = [item for item in items if not _is_long(item)]
-
-
-def _turn(item: pytest.Item) -> int:
-    """The place of the test's folder."""
-    parts = item.nodeid.split("/")
-    found = (place for place, folder in enumerate(LONGEST_FIRST) if folder in parts)
-    return next(found, len(LONGEST_FIRST))
+    if hasattr(config, "workerinput"):
+        places = turns(list(dict.fromkeys(file_of(item.nodeid) for item in items)))
+        items.sort(key=lambda item: places[file_of(item.nodeid)])
 
 
 def _is_long(item: pytest.Item) -> bool:
