@@ -9,13 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from demo.parent import Parent
 from demo.place import ROOT, Place
-from demo.processes import marked
+from demo.processes import Identity, marked
 
 UP_SECONDS = 150.0
 
@@ -103,3 +105,26 @@ def closed_demo(folder: Path, **options: Any) -> Iterator[Demo]:
         yield made
     finally:
         made.close()
+
+
+PARTS = {
+    "beat": ("celery", " beat "),
+    "broker": ("valkey-server",),
+    "worker-runs": ("celery", "-Q runs"),
+    "worker-default": ("celery", "-Q default"),
+    "run": ("run_replicator",),
+    "traffic": ("demo.traffic",),
+}
+
+
+def pids(demo: Demo, part: str) -> list[int]:
+    """The processes of a part of this demo, oldest first."""
+    found = []
+    noted = {Identity(*one) for one in demo.place.read(demo.place.processes)["processes"]}
+    alive = {p for p in noted if p.is_alive()} | marked(demo.place.folder)
+    for process in sorted(alive, key=lambda p: (p.started, p.pid)):
+        with suppress(psutil.Error):
+            command = " ".join(psutil.Process(process.pid).cmdline()) + " "
+            if all(word in command for word in PARTS[part]):
+                found.append(process.pid)
+    return found

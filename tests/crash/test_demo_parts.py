@@ -12,14 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from demo.processes import Identity, marked
 from demo.shop import SCHEMA, TABLES
-from tests.demos import Demo, closed_demo, until
+from tests.demos import Demo, closed_demo, pids, until
 from tests.harness import differing, table_rows
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.timeout(900)]
@@ -29,29 +27,6 @@ pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.timeout(90
 def demo(tmp_path: Path) -> Iterator[Demo]:
     with closed_demo(tmp_path / "run") as made:
         yield made
-
-
-PARTS = {
-    "beat": ("celery", " beat "),
-    "broker": ("valkey-server",),
-    "worker-runs": ("celery", "-Q runs"),
-    "worker-default": ("celery", "-Q default"),
-    "run": ("run_replicator",),
-    "traffic": ("demo.traffic",),
-}
-
-
-def pids(demo: Demo, part: str) -> list[int]:
-    """The processes of a part of this demo, oldest first."""
-    found = []
-    noted = {Identity(*one) for one in demo.place.read(demo.place.processes)["processes"]}
-    alive = {p for p in noted if p.is_alive()} | marked(demo.place.folder)
-    for process in sorted(alive, key=lambda p: (p.started, p.pid)):
-        with suppress(psutil.Error):
-            command = " ".join(psutil.Process(process.pid).cmdline()) + " "
-            if all(word in command for word in PARTS[part]):
-                found.append(process.pid)
-    return found
 
 
 def is_copied(reported: dict[str, Any], seen: list[str]) -> bool:
@@ -108,8 +83,7 @@ def test_kill_9_of_workers_beat_broker_and_run_loses_and_doubles_nothing(demo: D
     copies = Copies(reported)
     for parts in (
         ("worker-runs",),
-        ("broker",),
-        ("beat", "worker-default"),
+        ("broker", "beat", "worker-default"),
         ("worker-runs", "run"),
     ):
         before, gone = copies.newest(), [pid for part in parts for pid in pids(demo, part)]
