@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from runners.engine.tasks.spark import class_options
+
 ROOT = Path(__file__).resolve().parents[2]
+QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 def run_sql(target: dict[str, Any], *statements: str) -> None:
@@ -30,6 +33,7 @@ def main() -> None:
     conf = {
         "spark.jars": ",".join(jars),
         "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": f"{QUICK} {class_options(str(ROOT / 'var' / 'jars'))}",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",

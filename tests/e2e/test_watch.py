@@ -6,8 +6,11 @@ One demo for all tests of the module; they go on from each other in the order th
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +21,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from replicators.sources.mysql.setup import setup
 from tests import mysql_shop
-from tests.demos import closed_demo, until
+from tests.demos import Demo, closed_demo, pids, until
 from tests.e2e import building
 from tests.e2e.another_tool import run_sql
-from tests.e2e.conftest import Watched
+from tests.e2e.conftest import LOOKS, Watched
 from tests.model.reading import iceberg_rows
 from tests.model.reading_mysql import MysqlTable
 from tests.model.verify import table_differences
@@ -36,6 +39,7 @@ NAME = "shop to lakehouse"
 class Live:
     """The running demo, and the failpoint that holds its copies."""
 
+    demo: Demo
     reported: dict[str, Any]
     held: Path
 
@@ -70,7 +74,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     held.touch()
     points = {"REPLICATOR_FAILPOINTS": f"snapshot_begun=hold:{held}"}
     with closed_demo(folder / "run", **points) as demo:
-        yield Live(demo.start(), held)
+        yield Live(demo, demo.start(), held)
 
 
 @pytest.fixture
@@ -235,31 +239,35 @@ def _verified(page: Page, live: Live, outcome: str) -> None:
     expect(page.get_by_test_id("verified")).to_contain_text(outcome)
 
 
-def _paused(page: Page, live: Live, act: str, state: str) -> None:
-    """Pause or resume the replicator. It commits all the time, and other writers would collide."""
-    page.goto(live.one)
-    page.locator("#act-run", has_text=act).click()
-    head = page.get_by_test_id("head")
-    expect(head.locator(f'[data-state="{state}"]')).to_be_visible(timeout=SLOW_MS)
+@contextmanager
+def _no_traffic(live: Live) -> Iterator[None]:
+    """The demo's traffic waits: the run would commit all the time, and other writers collide."""
+    found = pids(live.demo, "traffic")
+    assert found
+    for pid in found:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in found:
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_rows_that_another_tool_damaged_are_named_and_repaired(watch: Any, live: Live) -> None:
-    """Guards the whole way of a verification and a repair, while traffic goes on: a table that is
-    well is equal, and of one with three damaged rows exactly these are named and mended."""
+    """Guards the whole way of a verification and a repair, while traffic goes on: of a table with
+    three damaged rows exactly these are named and mended, and one that is well is equal."""
     page: Page = watch().page
-    live.source(LINES)
-    until(lambda: len(_lines(live)) == 3, "the lines are in the target", 60)
-    _verified(page, live, "Equal")
-    _paused(page, live, "Pause", "paused")
-    run_sql(
-        live.reported["target"],
-        "DELETE FROM {}.order_lines WHERE order_id = -1 AND line = 1",
-        "UPDATE {}.order_lines SET quantity = 77 WHERE order_id = -1 AND line = 2",
-        "INSERT INTO {}.order_lines SELECT order_id, 4, product_id, quantity, price "
-        "FROM {}.order_lines WHERE order_id = -1 AND line = 3",
-    )
+    with _no_traffic(live):
+        live.source(LINES)
+        until(lambda: len(_lines(live)) == 3, "the lines are in the target", 60)
+        run_sql(
+            live.reported["target"],
+            "DELETE FROM {}.order_lines WHERE order_id = -1 AND line = 1",
+            "UPDATE {}.order_lines SET quantity = 77 WHERE order_id = -1 AND line = 2",
+            "INSERT INTO {}.order_lines SELECT order_id, 4, product_id, quantity, price "
+            "FROM {}.order_lines WHERE order_id = -1 AND line = 3",
+        )
     assert _lines(live) == {2: 77, 3: 1, 4: 1}
-    _paused(page, live, "Resume", "running")
     _verified(page, live, "3 rows differ")
     page.get_by_role("link", name="Rows of shop.order_lines that differ").click()
     named = page.get_by_test_id("verify-rows").locator("article")
@@ -279,14 +287,13 @@ def test_rows_that_another_tool_damaged_are_named_and_repaired(watch: Any, live:
     assert _lines(live) == {1: 1, 2: 1, 3: 1}
     page.goto(live.one)
     expect(page.get_by_test_id("verified")).to_contain_text(re.compile("Verified .*: 3 rows"))
+    _verified(page, live, "Equal")
 
 
 TABS = ("", "tables/", "verify/", "activity/", "logs/", "configuration/", "edit/", "delete/")
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
-)
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_every_page_is_accessible_and_fits(watch: Any, live: Live, width: int, scheme: str) -> None:
     watched = watch(width, color_scheme=scheme)
     for address in (f"{live.url}/", f"{live.url}/activity/", *(live.one + t for t in TABS)):
@@ -405,16 +412,23 @@ def _build(page: Page, live: Live, database: SqlDatabase) -> None:
     expect(page).to_have_url(re.compile(r"/replicators/[0-9a-f-]+/$"))
 
 
+@pytest.mark.parametrize(
+    "flavours",
+    [("mysql",), pytest.param(("mariadb", "mysql"), marks=pytest.mark.long)],
+    ids=["MySQL", "both"],
+)
 def test_replicators_from_mysql_and_mariadb_are_built_and_replicate_the_shop(
-    watch: Any, live: Live, mariadb: SqlServer, mysql: SqlServer
+    request: pytest.FixtureRequest, watch: Any, live: Live, flavours: tuple[str, ...]
 ) -> None:
     """Guards the whole way of a person with these sources: form, SQL beside it, test, report, copy,
-    changes, equal rows."""
+    changes, equal rows. MariaDB into PostgreSQL: `test_postgresql_target.py`."""
     page: Page = watch().page
     live.held.touch()
-    with fresh_sql_database(mariadb) as one, fresh_sql_database(mysql) as two:
+    with ExitStack() as stack:
+        servers: list[SqlServer] = [request.getfixturevalue(f) for f in flavours]
+        databases = [stack.enter_context(fresh_sql_database(s)) for s in servers]
         made: list[tuple[SqlDatabase, str]] = []
-        for database in (one, two):
+        for database in databases:
             mysql_shop.make_shop(database)
             _build(page, live, database)
             made.append((database, page.url))
