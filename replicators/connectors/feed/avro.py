@@ -21,6 +21,7 @@ from replicators.connectors.feed.options import (
     MESSAGE,
     FeedOptions,
     Origin,
+    SchemaIds,
 )
 from replicators.connectors.feed.rows import Image, Rows
 from replicators.connectors.model.changes import Op
@@ -42,14 +43,6 @@ Loop = Callable[[Numbers, Numbers, bool], None]
 """Writes one field of all rows: the bytes, the rows' places in them, and whether to write."""
 _LETTERS = pa.array(["c", "u", "d", "t", "r"])
 _NONE = np.zeros(0, np.uint8)
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaIds:
-    """A registry's numbers of the two schemas; they stand in front of each key and value."""
-
-    key: int
-    value: int
 
 
 @dataclass(frozen=True, slots=True)

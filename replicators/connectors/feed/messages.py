@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replicators.connectors.feed.avro import Binary, SchemaIds
+from replicators.connectors.feed.avro import Binary
 from replicators.connectors.feed.last import last_only
 from replicators.connectors.feed.options import (
     AVRO,
@@ -33,6 +33,7 @@ from replicators.connectors.feed.options import (
     KEY_ONLY,
     FeedOptions,
     Origin,
+    SchemaIds,
 )
 from replicators.connectors.feed.rows import Rows, only_changed, rows_of
 from replicators.connectors.feed.texts import Texts, resolved_text

@@ -84,3 +84,11 @@ class Origin:
     connector: str = ""
     name: str = ""
     database: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaIds:
+    """A registry's numbers of the two schemas; they stand in front of each key and value."""
+
+    key: int
+    value: int

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from replicators.connectors.feed.avro import SchemaIds
 from replicators.connectors.feed.avro_schema import key_schema, value_schema
-from replicators.connectors.feed.options import KEY_ONLY, FeedOptions
+from replicators.connectors.feed.options import KEY_ONLY, FeedOptions, SchemaIds
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 

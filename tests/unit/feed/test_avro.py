@@ -16,10 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.feed.avro import SchemaIds
 from replicators.connectors.feed.avro_schema import field_names, key_schema, value_schema
 from replicators.connectors.feed.messages import encoder
-from replicators.connectors.feed.options import FeedOptions
+from replicators.connectors.feed.options import FeedOptions, SchemaIds
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import (
