@@ -6,6 +6,7 @@ from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from drafts.api.replicators import DeployedViewSet
+from drafts.api.statements import Changefeeds
 from drafts.api.tables import ReplicatorTables
 from drafts.api.views import DraftViewSet
 from runners.api import subscribers, verifications
@@ -16,6 +17,7 @@ router.register("drafts", DraftViewSet, basename="draft")
 router.register("replicators", DeployedViewSet, basename="replicator")
 
 urlpatterns = [
+    path("changefeeds/", Changefeeds.as_view(), name="changefeeds"),
     path("replicators/<uuid:pk>/tables/", ReplicatorTables.as_view(), name="tables"),
     *verifications.urlpatterns,
     *subscribers.urlpatterns,

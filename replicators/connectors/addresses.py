@@ -45,7 +45,7 @@ def _is_secret_name(name: str) -> bool:
     return plain in _SECRET_WORDS or _SECRET_PART.search(plain) is not None
 
 
-def _secret_spans(text: str) -> Iterator[tuple[int, int]]:
+def secret_spans(text: str) -> Iterator[tuple[int, int]]:
     """Where secrets are: after `user:` and before an `@`, as any driver may read it, and as the
     value of a name that says so."""
     begins = [m.end() for m in re.finditer("://", text)] or [0]
@@ -63,13 +63,13 @@ def _secret_spans(text: str) -> Iterator[tuple[int, int]]:
 
 def holds_secret(text: str) -> bool:
     """Whether the text holds a secret, written plainly or with percent signs."""
-    return any(True for _ in _secret_spans(text))
+    return any(True for _ in secret_spans(text))
 
 
 def hidden(text: str) -> str:
     """The text, with every secret in it replaced by the mask."""
     found, done = [], 0
-    for begin, end in sorted(_secret_spans(text)):
+    for begin, end in sorted(secret_spans(text)):
         found += [text[done:begin], MASK] if begin >= done else []
         done = max(done, end)
     return "".join([*found, text[done:]])

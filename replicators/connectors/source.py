@@ -28,6 +28,7 @@ from replicators.connectors.problems.message import Message
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.setup import SetupStep, no_setup
 from replicators.connectors.snapshot import SnapshotOpener
+from replicators.connectors.uris import UriScheme
 
 
 class Catalog(Closing, Protocol):
@@ -93,7 +94,8 @@ class SourcePlugin(Generic[P]):
     kind and name of everything that a replicator of that slot name makes at the source; deleting
     the replicator removes these objects. `places`: the hosts and files that the params lead to, so
     that they are checked before anything is opened. `messages`: the texts of the codes that only
-    this source has. `rank`: pages list lower ranks first.
+    this source has. `rank`: pages list lower ranks first. `uri`: how statements write the params as
+    an address.
 
     `repair_reader`: reads rows by key for repairs, where positions are counted from the one that
     the stream has reached. What the log has when it is asked can be read. Without it, repairs use
@@ -127,6 +129,7 @@ class SourcePlugin(Generic[P]):
     places: Callable[[P], tuple[Place, ...]] = lambda _: ()
     messages: Mapping[str, Message] = field(default_factory=dict)
     jars: Callable[[P], tuple[str, ...]] = lambda _: ()
+    uri: UriScheme = field(default_factory=UriScheme)
     icon: str = "database"
     rank: int = 100
     is_hidden: bool = False

@@ -27,6 +27,7 @@ from replicators.connectors.reading import CurrentRows as CurrentRows
 from replicators.connectors.reading import ReadsRows as ReadsRows
 from replicators.connectors.setup import SetupStep, no_setup
 from replicators.connectors.tasks import Tasks
+from replicators.connectors.uris import UriScheme
 
 
 class FitKind(StrEnum):
@@ -490,7 +491,7 @@ class TargetPlugin(Generic[P]):
     types than the neutral types say; it reads `Column.native` too, and everybody asks `fits`.
     `feed`: opens what the target keeps for subscribers, without Spark (`connectors/pulling.py`).
     `unseen`: a sentence on what *Test connection* can't see.
-    `rank`: pages list lower ranks first.
+    `rank`: pages list lower ranks first. `uri`: how statements write the params as an address.
     """
 
     name: str
@@ -518,6 +519,7 @@ class TargetPlugin(Generic[P]):
     fit_column: Callable[[Column], Fit] | None = None
     feed: Callable[[P], PulledFeed] | None = None
     unseen: str = ""
+    uri: UriScheme = field(default_factory=UriScheme)
     icon: str = "database"
     rank: int = 100
     is_hidden: bool = False

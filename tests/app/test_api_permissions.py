@@ -26,7 +26,7 @@ READ = {
     f"{ONE}verifications/", f"{ONE}verifications/schedule/", f"{ONE}repairs/",
     "/replicators/{pk}/verify/", "/replicators/{pk}/subscribers/", f"{ONE}subscribers/",
     f"{ONE}watermarks/", f"{ONE}deliveries/", f"{ONE}tables/new/", f"{ONE}tables/",
-    "/api/v1/drafts/", "/api/schema/", "/metrics",
+    "/api/v1/drafts/", "/api/schema/", "/metrics", "/api/v1/changefeeds/",
     "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/logs/",
     "/replicators/{pk}/tables/", "/replicators/{pk}/head/", "/replicators/{pk}/charts/",
     "/replicators/{pk}/activity/", "/replicators/{pk}/configuration/",
@@ -74,7 +74,7 @@ ROWS = {
 ADMINISTRATORS = {"/api/v1/audit/", "/audit/", "/api/v1/users/"}
 OPEN = {"login", "logout"}
 COVERED = {
-    "index", "audit", "token-list", "token-detail", "user-list", "user-detail",
+    "index", "audit", "changefeeds", "token-list", "token-detail", "user-list", "user-detail",
     "replicator-resync-many",
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
     "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks",

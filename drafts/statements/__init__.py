@@ -1,0 +1,2 @@
+"""Statements: replicators made, changed and shown by lines of text, as with a database's
+changefeeds."""
