@@ -35,6 +35,7 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
     found = {s.id: mode_for(modes[s.id], s) for s in described}
     problems = [p for s in described for p in _of_table(s, found[s.id], known)]
     problems += _inserts(config, described, found)
+    problems += _first_copy(config)
     chosen = {t.id: t for t in config.tables}
     problems += [p for s in described for p in _quarantine(config, chosen[s.id], s, found[s.id])]
     return problems + [
@@ -53,6 +54,16 @@ def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iter
         yield Problem.of("target:mode-filter", table=table.id, mode=text_of(mode).label)
     if mode is Mode.MULTISET and "updates" in table.excluded and "deletes" not in table.excluded:
         yield Problem.of("target:mode-updates", table=table.id)
+
+
+def _first_copy(config: ReplicatorConfig) -> Iterator[Problem]:
+    """The problem of a replicator that can't start without a copy."""
+    if config.options.first_copy == "copy":
+        return
+    if not config.target.capabilities.takes_changes:
+        yield Problem.of("target:needs-copy", target=config.target.label)
+    elif config.source.capabilities.has_deliveries:
+        yield Problem.of("source:needs-copy", source=config.source.label)
 
 
 def _inserts(

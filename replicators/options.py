@@ -94,6 +94,15 @@ LOG_LEVELS = (
     Choice("info", "Normal", "What changes, and what fails: a few lines an hour."),
     Choice("debug", "Debug", "Each merge and each upkeep of a table too: many lines a minute."),
 )
+FIRST_COPY = (
+    Choice("copy", "Copy the rows first", "Then their changes follow."),
+    Choice(
+        "none",
+        "Changes only",
+        "Every change from the first start on. Tables that are added later are copied first, and "
+        "so is a table whose re-sync somebody asks for.",
+    ),
+)
 VANISHED_TABLES = (
     Choice("keep", "Keep", "The table fails and says so; its rows stay in the target."),
     Choice(
@@ -128,6 +137,12 @@ class Options:
         "Keep changes for", 24.0, 0.0, 720.0,
         help="Hours that merged changes stay in the change log.",
         applies="at the next start",
+    )  # fmt: skip
+    first_copy: str = _choice(
+        "First copy", FIRST_COPY,
+        help="Whether a target that takes every change gets the rows that are there already; other "
+             "targets always do.",
+        applies="at the first start",
     )  # fmt: skip
     mode: str = _choice(
         "Mode", MODES,

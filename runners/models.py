@@ -110,6 +110,7 @@ class Table(models.Model):
     merged_sequence = models.BigIntegerField(default=0)
     token_sequence = models.BigIntegerField(default=0)
     snapshot_position = models.BigIntegerField(default=0)
+    starts_after = models.BigIntegerField(null=True, blank=True)
     schema_sequence = models.BigIntegerField(default=0)
     resolved_at = models.FloatField(default=0.0)
     spent = models.JSONField(default=dict, blank=True)

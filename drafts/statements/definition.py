@@ -117,6 +117,10 @@ def settings_read(
             require_secret(text, setting.text, setting.at)
             read.params[param.name] = words.value(param, setting.text)
             read.places[f"target.{param.name}"] = _inside(setting)
+        elif setting.name == "cursor" and taken is not None:
+            _require_now(text, setting)
+            read.options["first_copy"] = "none"
+            read.places["options.first_copy"] = setting.key.at
         elif setting.name in OPTIONS:
             read.options[setting.name] = setting.text
             read.places[f"options.{setting.name}"] = _inside(setting)
@@ -125,6 +129,17 @@ def settings_read(
         else:
             raise _unknown(text, plugin, setting.key, sorted(words.params))
     return read
+
+
+def _require_now(text: str, setting: Setting) -> None:
+    """`StatementError` for any other place than now: no source keeps its log for a replicator that
+    does not exist yet."""
+    if setting.text.lower() != "now":
+        reason = (
+            "A new changefeed starts now, or with a copy: the source keeps no log for one that "
+            "does not exist yet. Write cursor = 'now', or leave cursor out to copy the rows first."
+        )
+        raise StatementError(reason, text, _inside(setting))
 
 
 def _inside(setting: Setting) -> int:

@@ -160,6 +160,12 @@ def _changes(statement: Alter, row: Replicator) -> tuple[dict[str, Any], dict[st
             raise StatementError(text, statement.text, into.inside(0))
         places = {f"target.{g.name}": into.inside(g.at) for g in given}
         return {"target_params": {g.name: g.value for g in given}}, {"target": into.at, **places}
+    if moved := [s for s in statement.settings if s.name == "cursor"]:
+        text = (
+            "The cursor of a changefeed that exists can't be moved. Re-sync its tables to deliver "
+            "their rows again, or make another one with cursor = 'now'."
+        )
+        raise StatementError(text, statement.text, moved[0].key.at)
     read = settings_read(statement.text, row.target_kind, statement.settings)
     changes = {"target_params": read.params, "options": read.options}
     if read.description is not None:

@@ -85,3 +85,8 @@ class TargetCapabilities:
     has_nul: bool = True
     has_subscribers: bool = False
     modes: tuple[Mode, ...] = (Mode.MIRROR,)
+
+    @property
+    def takes_changes(self) -> bool:
+        """Whether it is a `ChangeSink`: its only mode is append."""
+        return self.modes == (Mode.APPEND,)

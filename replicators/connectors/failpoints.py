@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 SINK_NAMES = (
+    "starts_recorded",
     "snapshot_part_delivered",
     "snapshot_delivered",
     "changes_delivered",

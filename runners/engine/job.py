@@ -17,6 +17,7 @@ class JobOptions:
 
     schema_changes: SchemaPolicy = SchemaPolicy.EVOLVE
     drops_vanished: bool = False
+    copies_first: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +33,8 @@ class Job:
     target: TargetPlugin
     target_params: Any
     options: JobOptions = JobOptions()
+
+    @property
+    def skips_copy(self) -> bool:
+        """Whether the tables of the first start are not copied."""
+        return not self.options.copies_first and self.target.capabilities.takes_changes

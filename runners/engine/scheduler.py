@@ -12,7 +12,7 @@ from typing import Any
 
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import Maintained, Resolved, Target
+from replicators.connectors.target import ChangeSink, Maintained, Resolved, Target
 from runners.engine.apply.maintenance import Upkeep, ends_more, maintenance_text
 from runners.engine.apply.merge import Applier, is_behind
 from runners.engine.apply.repair import Repairer
@@ -94,7 +94,12 @@ class Scheduler:
         self._repairer = repairer
         self._pacing = Pacing(backlog, settings.merge_seconds, spared)
         self._table_snapshots = TableSnapshots(
-            store, snapshots, streaming, replicator, patience=settings.retry_seconds
+            store,
+            snapshots,
+            streaming,
+            replicator,
+            begin=writer.begin if isinstance(writer, ChangeSink) else None,
+            patience=settings.retry_seconds,
         )
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
         self._copies = ThreadPoolExecutor(1, "snapshot")

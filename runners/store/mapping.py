@@ -28,7 +28,7 @@ from runners.models import QuarantinedRow as Quarantined
 _SAME = frozenset(
     {
         "generation", "table_uuid", "merged_sequence", "token_sequence", "snapshot_position",
-        "schema_sequence", "resolved_at",
+        "schema_sequence", "resolved_at", "starts_after",
         "is_snapshot_done", "error_code", "error_facts", "failures", "failing_seconds",
         "is_given_up", "is_resync_asked",
         "is_drop_asked", "is_replay_asked", "rows_quarantined", "spent",

@@ -35,6 +35,7 @@ def job_of(replicator: Replicator) -> Job:
         options=JobOptions(
             schema_changes=SchemaPolicy(options.schema_changes),
             drops_vanished=options.vanished_tables == "drop",
+            copies_first=options.first_copy == "copy",
         ),
     )
 

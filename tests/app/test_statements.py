@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from drafts.models import Draft
+from drafts.services import DeployRefused
 from drafts.statements.errors import StatementError
 from drafts.statements.services import NoRight, Outcome, statement_run
 from drafts.statements.shown import statement_of
@@ -180,6 +181,22 @@ def test_a_key_range_becomes_a_row_filter(source: Replicator, editor: Any) -> No
     rows = "shop.orders VALUES FROM (1) TO (2)"
     run(f"CREATE CHANGEFEED f FOR TABLE {rows} INTO 'memory:?namespace=n'", editor)
     assert Replicator.objects.get(name="f").tables[0]["filter"] == '"id" >= 1 AND "id" < 2'
+
+
+def test_a_cursor_starts_without_a_copy(source: Replicator, editor: Any, folder: str) -> None:
+    """Guards `cursor`: now, and no other place, for targets that take every change."""
+    run(create(folder, more="WITH cursor='now'"), editor)
+    assert Replicator.objects.get(name="feed").options["first_copy"] == "none"
+    assert "first_copy = 'none'" in run("SHOW CREATE CHANGEFEED feed", editor).statement
+    text = create(folder, "late", "WITH cursor='2018-05-06 07:06:00'")
+    error = refused(text)
+    assert text[error.at :].startswith("2018") and "cursor = 'now'" in error.reason
+    with pytest.raises(DeployRefused) as refusal:
+        run("CREATE CHANGEFEED f FOR TABLE orders INTO 'memory:?namespace=n' WITH cursor='now'")
+    assert "target:needs-copy" in {p.code for p in refusal.value.problems}
+    run("PAUSE CHANGEFEED feed", editor)
+    text = "ALTER CHANGEFEED feed SET cursor='now'"
+    assert text[refused(text).at :].startswith("cursor")
 
 
 def test_rights(source: Replicator, viewer: Any, stranger: Any, editor: Any, folder: str) -> None:

@@ -544,6 +544,22 @@ MESSAGES: Mapping[str, Message] = {
         "The copy was changed by something else, or rows of the source were changed without its "
         "log (a column added with a default value, for example).",
     ),
+    "target:needs-copy": Message(
+        "This target needs a first copy",
+        "{target} keeps the rows of the tables, so their changes need the rows that are there "
+        "already.",
+        "Set *First copy* to copy the rows first, or choose a target that takes every change.",
+        retry=Retry.NEVER,
+        help=Help.EDIT,
+    ),
+    "source:needs-copy": Message(
+        "This source needs a first copy",
+        "{source} finds changes by comparing a data set with the one before: the first one is the "
+        "copy.",
+        "Set *First copy* to copy the rows first.",
+        retry=Retry.NEVER,
+        help=Help.EDIT,
+    ),
     "target:mode-filter": of_table(
         "No row filter in this mode",
         "Table `{table}` has a row filter, but is copied in the mode {mode}.",

@@ -14,10 +14,12 @@ from typing import Any
 from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.control import HasMembers, SourceControl
 from replicators.connectors.log import LogReader
+from replicators.connectors.model.changes import last_sequence
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.poll import NeedsTasks, PollReader
 from replicators.connectors.problems.errors import ReplicationError, Retry
+from replicators.connectors.schema.numbering import with_numbers
 from replicators.connectors.schema.policy import follows_renames
 from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotSession, SnapshotWait
 from replicators.connectors.tasks import Tasks
@@ -226,10 +228,30 @@ class Streaming:
         with self._control() as control:
             reported = _with_members(control, [t.bare for t in tables])
         session = self._first_view(wait)
-        self._store.record_start(session.point.position)
-        self._backlog.begun_again(session.point.position)
+        found = session.point.position
+        if position is None and self._job.skips_copy:
+            self._start_without_copy(unmoved(reported, self.schemas()), found)
+        self._store.record_start(found)
+        self._backlog.begun_again(found)
         where = places(session, reported)
-        return session.point.position, (session, unmoved(reported, self.schemas()), where)
+        return found, (session, unmoved(reported, self.schemas()), where)
+
+    def _start_without_copy(self, schemas: Sequence[TableSchema], position: Position) -> None:
+        """These tables begin where the log begins. This is recorded before the log's start is: a
+        crash between the two starts another log, and then it is recorded again."""
+        ordinal = position.ordinal
+        after = last_sequence(self._backlog.last_before(ordinal))
+        waiting = {r.id for r in self._store.tables() if r.state is TableState.WAITING}
+        for schema in schemas:
+            if schema.id not in waiting:
+                continue
+            if self._columns is ColumnKnowledge.BY_STATEMENTS:
+                numbered = with_numbers(schema)
+                schema = replace(numbered, upto=ordinal, read_upto=ordinal, copy_numbers=True)
+            self._store.table_progress(
+                schema.id, schema=schema.bare, snapshot_position=ordinal, starts_after=after
+            )
+        failpoints.hit("starts_recorded")
 
     def _note_members(self) -> None:
         """Older copies did not remember their tables' numbers in the stream. Record these numbers

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from replicators.connectors.model.modes import mode_for
-from replicators.connectors.model.schema import TableId
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.target import TargetTable
 from runners.engine import failpoints
 from runners.engine.capture.stream import Streaming
 from runners.engine.errors import fail_again, retry_delay, tried_seconds
@@ -32,8 +34,10 @@ class TableSnapshots:
         streaming: Streaming,
         replicator: str,
         *,
+        begin: Callable[[TargetTable, TableSchema], None] | None = None,
         patience: float = math.inf,
     ) -> None:
+        self._begin = begin
         self._patience = patience
         self._store = store
         self._snapshots = snapshots
@@ -46,9 +50,12 @@ class TableSnapshots:
         return time.monotonic() >= self._after.get(table, 0.0)
 
     def copy(self, row: TableRow) -> bool:
-        """Copy the table and record it. False where the copy was interrupted or a stop was
-        asked."""
+        """Copy the table and record it, or begin it without a copy. False where the copy was
+        interrupted or a stop was asked."""
         began = time.time()
+        if row.starts_after is not None and row.schema is not None and self._begin is not None:
+            self._begin_without_copy(row, row.schema, row.starts_after)
+            return True
         try:
             done = self._copied(row)
         except ReplicationError as err:
@@ -83,6 +90,35 @@ class TableSnapshots:
         took = time.time() - began
         logger.info("Copied %d rows in %.0f s.", rows, took, extra={"table": str(row.id)})
         return True
+
+    def _begin_without_copy(self, row: TableRow, schema: TableSchema, after: int) -> None:
+        """The table's changes begin where the log began. It is safe to run twice."""
+        assert self._begin is not None
+        self._store.table_event(
+            row.id,
+            "table_snapshot_started",
+            generation=row.generation + 1,
+            is_snapshot_done=False,
+            mode=mode_for(row.mode_asked, schema),
+        )
+        self._begin(target_table(self._replicator, self._store.table(row.id)), schema)
+        failpoints.hit("snapshot_begun")
+        self._store.table_event(
+            row.id,
+            "table_snapshot_done",
+            table_uuid="",
+            merged_sequence=after,
+            token_sequence=after,
+            schema_sequence=0,
+            starts_after=None,
+            is_snapshot_done=True,
+            error_code="",
+            error_facts={},
+            failures=0,
+            failing_seconds=0.0,
+        )
+        failpoints.hit("snapshot_recorded")
+        logger.info("The table starts without a copy.", extra={"table": str(row.id)})
 
     def _cut(self, row: TableRow, err: ReplicationError, began: float) -> None:
         """Try again after a growing wait, until the retry time is used up. A try that ran well for

@@ -54,6 +54,8 @@ class TableRow:
 
     `mode` is the one that the copy was made in. `failures` counts failures in a row;
     `failing_seconds` is the time spent on them; `is_given_up`: the retry time is used up.
+    `starts_after`: the table is not copied; its changes begin after this sequence, with `schema`,
+    at `snapshot_position` (None: it is copied).
     `resolved_at`: the last `Resolved.at` of this generation that was recorded for a `ChangeSink`,
     or when its snapshot was read. `spent`: what the table used of the target's budget, by hour.
     """
@@ -66,6 +68,7 @@ class TableRow:
     merged_sequence: int = 0
     token_sequence: int = 0
     snapshot_position: int = 0
+    starts_after: int | None = None
     schema_sequence: int = 0
     is_snapshot_done: bool = False
     error_code: str = ""
@@ -276,6 +279,7 @@ class Store(Copies, Deliveries, Events, Quarantine, Repairs, Watermarks, Protoco
 # The fields, beside the state, that a table resets when it is to be copied afresh.
 FRESH: dict[str, Any] = {
     "is_resync_asked": False,
+    "starts_after": None,
     "rewind_to": None,
     "is_snapshot_done": False,
     "retry_at": None,
@@ -290,7 +294,8 @@ def needs_log(row: TableRow) -> bool:
     can help the table. A table that waits for its copy may get it in a consistent snapshot that is
     open already, so it needs the log."""
     if row.state is TableState.FAILING:
-        return (row.retry_at is not None or row.is_given_up) and row.is_snapshot_done
+        has_log = row.is_snapshot_done or row.starts_after is not None
+        return (row.retry_at is not None or row.is_given_up) and has_log
     return row.state is not TableState.REMOVED
 
 
