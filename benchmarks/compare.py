@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from typing import Any
 from benchmarks import place, seed_compare
 from benchmarks.report import Peer, Result
 from benchmarks.resources import OURS, gib_of, turn
-from replicators.connectors.compare import config
+from replicators.connectors.compare import config, session
 from replicators.connectors.compare.run import compare
+from runners.engine.tasks.spark import open_session
 
 DAYS = (date(2019, 6, 18), date(2019, 6, 19))
 SEED = "the seed's method"
@@ -96,6 +98,21 @@ def expected(rows: int) -> dict[str, int]:
     return {"I": rows // 5, "D": rows // 5, "U": 2 * rows // 5, "N": 2 * rows // 5}
 
 
+@contextmanager
+def opened(folder: Path, width: tuple[int, int]) -> Iterator[Any]:
+    """The session of a comparison, as `manage.py compare` opens it, but with the JVM's default
+    compilation, as for every line with a peer."""
+    wanted = configured(folder, width)
+    usual = place.settings(folder, spark_java_options="-XX:TieredStopAtLevel=4")
+    conf = session.spark_conf(wanted)
+    spark = open_session(usual, "benchmarks", session.jars(wanted), conf)
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
 class Sides:
     """Both methods over the same files. Each round begins with a copy of the first day's
     results."""
@@ -140,7 +157,7 @@ def _beside_the_seed(line: str) -> list[Result]:
     rows = place.scaled(1_000_000, STEP)
     seconds: dict[str, list[float]] = {OURS: [], SEED: []}
     checked = True
-    with place.folder(line) as folder, place.spark(folder, place.target_params(folder)) as spark:
+    with place.folder(line) as folder, opened(folder, NAMES) as spark:
         write_days(spark, folder, rows, NAMES)
         sides = Sides(spark, folder, NAMES)
         for side in seconds:
@@ -184,7 +201,7 @@ def _by_size(line: str) -> list[Result]:
         rows = place.scaled(size, STEP)
         with (
             place.folder(f"{line}-{size}") as folder,
-            place.spark(folder, place.target_params(folder)) as spark,
+            opened(folder, NARROW) as spark,
         ):
             write_days(spark, folder, rows, NARROW)
             sides = Sides(spark, folder, NARROW)

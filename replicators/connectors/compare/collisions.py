@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _OLD = "_old_"
+_GOLDEN, _DIGITS = 0.6180339887498949, 12
 
 
 def require_no_collision(
@@ -35,6 +36,18 @@ def require_no_collision(
     number = wrong.count()
     if number:
         raise collision(number, wrong)
+
+
+def share_of(rows: DataFrame, share: float, turn: int) -> DataFrame:
+    """About that share of the rows: those whose key hashes lie in one range, another one for each
+    `turn`. The same keys of every set, so nothing needs to be joined to find them."""
+    from pyspark.sql import functions as F
+
+    if share >= 1:
+        return rows
+    first = (turn * _GOLDEN) % 1 * (1 - share)
+    low, high = (f"{int(at * 16**_DIGITS):0{_DIGITS}x}" for at in (first, first + share))
+    return rows.where((F.col(KEY_HASH) >= F.lit(low)) & (F.col(KEY_HASH) < F.lit(high)))
 
 
 def _differs(names: list[str]) -> Column:

@@ -120,9 +120,9 @@ class CompareConfig:
     """What is compared, and where the results lie.
 
     `keep_deleted`: rows that were deleted stay in the current table, with the operation D.
-    `max_deleted`: the share of rows that a full set may delete. `broadcast_rows`: sets up to this
-    size are sent to every executor. `checked_rows`: how many rows whose hashes are equal are
-    compared by value. `partition_by`: columns of the current table.
+    `max_deleted`: the share of rows that a full set may delete. `broadcast_rows`: key hashes up to
+    this number are sent to every executor. `checked_rows`: how many rows with the same key hash
+    are compared by value. `partition_by`: columns of the current table.
     """
 
     columns: tuple[Column, ...]

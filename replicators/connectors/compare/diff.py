@@ -50,12 +50,14 @@ class Names:
 class Comparison:
     """How two sets are compared: `day` is the effective date of the incoming one, later than every
     date in the current one. `is_small`: the incoming set's hashes fit into the memory of each
-    executor, so the current set is not shuffled."""
+    executor, so the current set is not shuffled. `few_missing`: so do the hashes of the current
+    rows for which nothing came."""
 
     day: date
     kind: Kind = Kind.FULL
     names: Names = Names()
     is_small: bool = False
+    few_missing: bool = False
 
 
 def verdicts(
@@ -109,32 +111,40 @@ def compared(
     from pyspark.sql import functions as F
 
     names = how.names
+    if current is None:
+        return incoming.withColumns(
+            {names.operation: _is(Operation.INSERT), names.start: F.lit(how.day)}
+        )
     if found is None:
         found = verdicts(incoming, current, how, held)
     operation = F.col(names.operation)
     arrived = found.where(operation.isin([o.value for o in _ARRIVED]))
     rows = incoming.join(F.broadcast(arrived) if how.is_small else arrived, KEY_HASH)
-    if current is None:
-        return rows
     if how.is_small:
         missing = _missing_of_small(current, arrived, how, held)
     else:
-        missing = current.drop(names.operation, names.start).join(
-            found.where(~operation.isin([o.value for o in _ARRIVED])), KEY_HASH
-        )
+        which = found.where(~operation.isin([o.value for o in _ARRIVED]))
+        which = F.broadcast(which) if how.few_missing else which
+        missing = current.drop(names.operation, names.start).join(which, KEY_HASH)
     return rows.unionByName(missing, allowMissingColumns=True)
 
 
 def counts(found: DataFrame, how: Comparison) -> Mapping[Operation, int]:
     """How many rows had each operation on `how.day`. Rows that were deleted earlier do not
     count."""
+    return tallied(found, how)[0]
+
+
+def tallied(found: DataFrame, how: Comparison) -> tuple[Mapping[Operation, int], int]:
+    """The `counts`, and the number of all current rows for which nothing came."""
     from pyspark.sql import functions as F
 
     operation, start = F.col(how.names.operation), F.col(how.names.start)
     is_old = (operation == Operation.DELETE.value) & (start < F.lit(how.day))
-    rows = found.where(~is_old).groupBy(operation.alias("operation")).count().collect()
-    seen = {str(r["operation"]): int(r["count"]) for r in rows}
-    return {o: seen.get(o.value, 0) for o in Operation}
+    rows = found.groupBy(operation.alias("operation"), is_old.alias("is_old")).count().collect()
+    seen = {str(r["operation"]): int(r["count"]) for r in rows if not r["is_old"]}
+    missing = sum(int(r["count"]) for r in rows if r["operation"] not in _ARRIVED)
+    return {o: seen.get(o.value, 0) for o in Operation}, missing
 
 
 def _hashes_of(current: DataFrame, names: Names) -> DataFrame:

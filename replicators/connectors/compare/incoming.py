@@ -1,5 +1,8 @@
 """Reads an incoming data set: every column is cast, and keys and values are hashed, in one pass of
-Spark expressions. Rows that can't be used are set aside with the reason."""
+Spark expressions. Rows that can't be used are set aside with the reason.
+
+The rows are kept divided and sorted by the hash of their key. So no later join shuffles or sorts
+them again."""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 REASON, ROW = "REASON", "ROW"
 _BROKEN = "_broken_line"
 _SHOWN = 10
+_PARTITION_BYTES = 64 << 20
+_MOST_PARTITIONS = 4096
 _OF_TEXTS = {
     InputFormat.CSV: {
         "header": "true",
@@ -40,13 +45,15 @@ _OF_TEXTS = {
 class Incoming:
     """An incoming set. `rows`: the configured columns and both hashes. `unusable`: the reason, the
     row as JSON without its sensitive columns, and the key's hash, NULL where the key can't be read.
-    Both are parts of `kept`, which is persisted."""
+    Both are parts of `kept`, which is persisted. `repeated_keys`: how many usable keys come more
+    than once."""
 
     kept: DataFrame
     rows: DataFrame
     unusable: DataFrame
     number: int
     unusable_number: int
+    repeated_keys: int
 
     @property
     def held(self) -> DataFrame | None:
@@ -68,12 +75,12 @@ def arrived(spark: SparkSession, config: CompareConfig, path: str) -> Incoming:
             "compare:column-missing", path=path, columns=", ".join(f"`{n}`" for n in lacking)
         )
     kept = hashed(_cast(raw, config), config.keys, config.compared, config.hash)
-    kept = kept.withColumn(KEY_HASH, F.when(_is_whole(config), F.col(KEY_HASH))).persist()
+    kept = kept.withColumn(KEY_HASH, F.when(_is_whole(config), F.col(KEY_HASH)))
+    kept = kept.repartition(_partitions(spark, raw), KEY_HASH).sortWithinPartitions(KEY_HASH)
+    kept = kept.persist()
     is_usable = F.col(REASON) == ""
     try:
-        number, unusable = kept.agg(
-            F.count_if(is_usable).alias("usable"), F.count_if(~is_usable).alias("unusable")
-        ).collect()[0]
+        number, unusable, repeated = _counted(kept, is_usable)
     except BaseException as err:
         kept.unpersist()
         if _is_of_spark(err):
@@ -84,9 +91,33 @@ def arrived(spark: SparkSession, config: CompareConfig, path: str) -> Incoming:
         kept,
         kept.where(is_usable).select(*map(quoted, names), KEY_HASH, VALUE_HASH),
         kept.where(~is_usable).select(REASON, ROW, KEY_HASH),
-        int(number),
-        int(unusable),
+        number,
+        unusable,
+        repeated,
     )
+
+
+def _counted(kept: DataFrame, is_usable: Column) -> tuple[int, int, int]:
+    """How many rows can be used, how many can't, and how many usable keys come more than once."""
+    from pyspark.sql import functions as F
+
+    by_key = kept.groupBy(KEY_HASH).agg(
+        F.count_if(is_usable).alias("usable"), F.count_if(~is_usable).alias("unusable")
+    )
+    found = by_key.agg(
+        F.coalesce(F.sum("usable"), F.lit(0)),
+        F.coalesce(F.sum("unusable"), F.lit(0)),
+        F.count_if(F.col("usable") > 1),
+    ).collect()[0]
+    return int(found[0]), int(found[1]), int(found[2])
+
+
+def _partitions(spark: SparkSession, raw: DataFrame) -> int:
+    """Into how many parts a set is divided: enough for all cores, and none too large to sort in
+    memory."""
+    size = int(str(raw._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    wanted = max(int(spark.sparkContext.defaultParallelism), size // _PARTITION_BYTES + 1)
+    return min(wanted, _MOST_PARTITIONS)
 
 
 def require_unique(incoming: Incoming, config: CompareConfig) -> None:
@@ -94,9 +125,9 @@ def require_unique(incoming: Incoming, config: CompareConfig) -> None:
     different keys have one hash."""
     from pyspark.sql import functions as F
 
-    again = incoming.rows.groupBy(KEY_HASH).count().where("count > 1").select(KEY_HASH)
-    if again.isEmpty():
+    if not incoming.repeated_keys:
         return
+    again = incoming.rows.groupBy(KEY_HASH).count().where("count > 1").select(KEY_HASH)
     keys = [F.col(quoted(k)) for k in config.keys]
     rows = incoming.rows.join(again, KEY_HASH).groupBy(KEY_HASH, *keys).count()
     several = rows.groupBy(KEY_HASH).count().where("count > 1")

@@ -13,11 +13,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
-from replicators.connectors.compare.collisions import require_no_collision
+from replicators.connectors.compare.collisions import require_no_collision, share_of
 from replicators.connectors.compare.config import CompareConfig
-from replicators.connectors.compare.diff import Comparison, Operation, compared, counts, verdicts
+from replicators.connectors.compare.diff import (
+    Comparison,
+    Kind,
+    Operation,
+    compared,
+    tallied,
+    verdicts,
+)
 from replicators.connectors.compare.hashing import KEY_HASH, VALUE_HASH, hashed, plan_of
 from replicators.connectors.compare.incoming import Incoming, arrived, require_unique
 from replicators.connectors.compare.lock import locked
@@ -129,18 +137,17 @@ class _Run:
 
     def _compare(self, incoming: Incoming, allow_deletes: bool, check_all: bool) -> Outcome:
         config = self.config
-        how = Comparison(
-            self.day, config.kind, config.names, incoming.number <= config.broadcast_rows
-        )
+        is_small = config.kind == Kind.DELTA and incoming.number <= config.broadcast_rows
+        how = Comparison(self.day, config.kind, config.names, is_small)
         if not incoming.number and config.kind == "full" and not allow_deletes:
             raise ReplicationError("compare:empty", path=self.path)
-        with self.clock.stage("look for duplicate keys"):
-            require_unique(incoming, config)
+        require_unique(incoming, config)
         new = self._new_state(incoming)
         current = self._current(new)
         with self.clock.stage("compare hashes"):
             found = verdicts(incoming.rows, current, how, incoming.held).persist()
-            by_operation = counts(found, how)
+            by_operation, missing = tallied(found, how)
+            how = replace(how, few_missing=missing <= config.broadcast_rows)
         try:
             if not allow_deletes:
                 self._require_few_deleted(by_operation)
@@ -237,11 +244,9 @@ class _Run:
         matched = by_operation[Operation.UPDATE] + by_operation[Operation.NONE]
         share = 1.0 if check_all else min(1.0, self.config.checked_rows / max(1, matched))
         if matched and share:
+            sampled = partial(share_of, share=share, turn=self.day.toordinal())
             require_no_collision(
-                incoming.rows,
-                self._whole(current),
-                found if share == 1 else found.sample(share, self.day.toordinal()),
-                self.config,
+                sampled(incoming.rows), self._whole(sampled(current)), sampled(found), self.config
             )
 
     def _write_day(
