@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.compare.hashing import Algorithm, plan_of, value_hash
+from replicators.connectors.compare.collisions import share_of
+from replicators.connectors.compare.hashing import Algorithm, hashed, plan_of, value_hash
 from replicators.connectors.problems.errors import ReplicationError
 
 pytestmark = pytest.mark.spark
@@ -89,6 +90,22 @@ def test_both_halves_of_the_pair_are_hashes_of_their_own(spark: Any) -> None:
     found = hashes(spark, "(1), (2), (3)", Algorithm.XXHASH64)
     halves = [h[:16] for h in found] + [h[16:] for h in found]
     assert len(set(halves)) == 6
+
+
+def test_a_sample_is_about_its_share_and_other_keys_on_another_day(spark: Any) -> None:
+    """The same keys of each set on one day; so no join is needed to find them."""
+    more = hashed(spark.range(2_000), ["id"], ["id"]).persist()
+    fewer = more.where("id < 1000")
+
+    def ids(rows: Any, share: float, turn: int) -> set[int]:
+        return {r["id"] for r in share_of(rows, share, turn).select("id").collect()}
+
+    sampled = [ids(more, 0.2, turn) for turn in (737_228, 737_229)]
+    assert all(300 < len(found) < 500 for found in sampled)
+    assert len(sampled[0] & sampled[1]) < 100
+    assert ids(fewer, 0.2, 737_228) == {i for i in sampled[0] if i < 1_000}
+    assert len(ids(more, 1.0, 737_228)) == 2_000
+    more.unpersist()
 
 
 def test_no_row_goes_through_python(spark: Any) -> None:
