@@ -17,19 +17,14 @@ import pyarrow.compute as pc
 from replicators.connectors.arrow.json_text import TEXT, concat, escaped
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.targets.elasticsearch.client import (
-    BUSY,
-    TOO_LARGE,
-    ClusterSaid,
-    Search,
-    busy,
-    error_of,
-    is_block,
-)
+from replicators.targets.elasticsearch.client import TOO_LARGE, Search
 from replicators.targets.elasticsearch.documents import Writes
+from replicators.targets.elasticsearch.errors import BUSY, ClusterSaid, busy, error_of, is_block
 
 CONFLICT, MISSING, WRONG = 409, 404, 400
 EXTERNAL, EXTERNAL_GTE = "external", "external_gte"
+TOO_LARGE_KIND, UNSENT = "too_large", "unsent"
+"""Refused by us: a new try of the document alone would fail again."""
 ANSWER = "filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason"
 
 
@@ -45,20 +40,18 @@ class Refused(NamedTuple):
 
 @dataclass(slots=True)
 class Sent:
-    """What came of documents. `old`: the cluster had newer ones. `absent`: rows of deletions whose
-    document was not there."""
+    """What came of documents. `newer`: the ids of those that the cluster has the same or newer
+    ones of."""
 
     written: int = 0
-    old: int = 0
     refused: list[Refused] = field(default_factory=list)
-    absent: list[str] = field(default_factory=list)
+    newer: list[str] = field(default_factory=list)
 
     def add(self, other: Sent) -> None:
         """Count more of them."""
         self.written += other.written
-        self.old += other.old
         self.refused += other.refused
-        self.absent += other.absent
+        self.newer += other.newer
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +132,9 @@ class Bulk:
 
     def _halves(self, writes: Writes, sent: Sent) -> None:
         if len(writes) == 1:
-            kind, reason = "too_large", "the document is larger than a request may be"
-            sent.refused.append(_refused(writes, 0, kind, reason))
+            reason = "the document is larger than a request may be; it is not kept here"
+            id_, version = writes.id[0].as_py(), int(writes.version[0])
+            sent.refused.append(Refused(id_, version, "", TOO_LARGE_KIND, reason))
             return
         middle = len(writes) // 2
         for part in (np.arange(middle), np.arange(middle, len(writes))):
@@ -155,9 +149,8 @@ class Bulk:
         is_gone = writes.body.is_null().to_numpy(zero_copy_only=False)
         is_fault = np.fromiter(("error" in r for r in results), np.bool_, len(results))
         sent.written += int((status < 300).sum())
-        sent.old += int((status == CONFLICT).sum())
-        absent = np.flatnonzero((status == MISSING) & is_gone & ~is_fault)
-        sent.absent += writes.id.take(pa.array(absent)).to_pylist()
+        newer = np.flatnonzero(status == CONFLICT)
+        sent.newer += writes.id.take(pa.array(newer)).to_pylist()
         again = []
         for row in np.flatnonzero(is_fault & (status != CONFLICT)).tolist():
             error = results[row]["error"]

@@ -16,45 +16,16 @@ from urllib3.exceptions import HTTPError
 
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.targets.elasticsearch.errors import BUSY, Answer, busy, error_of, is_blocked, said
 from replicators.targets.elasticsearch.params import ElasticsearchParams
 
 CONNECT_SECONDS, READ_SECONDS = 10.0, 120.0
-BUSY = frozenset({429, 502, 503, 504})
 PATIENCE_SECONDS = 60.0
 """For so long a request that the cluster is too busy for is repeated here."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 LINES = "application/x-ndjson"
 NOT_FOUND = 404
 TOO_LARGE = 413
-
-
-class ClusterSaid(Exception):
-    """What the cluster answered; only the log shows it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A status, and the body as bytes."""
-
-    status: int
-    data: bytes
-
-    @property
-    def content(self) -> Any:
-        """The body, parsed; an empty dict where it is no JSON object."""
-        try:
-            found = json.loads(self.data) if self.data else {}
-        except ValueError:
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def reason(self) -> str:
-        """The cluster's word for what is wrong, such as `illegal_argument_exception`."""
-        error = self.content.get("error")
-        if isinstance(error, dict):
-            return str(error.get("type", ""))
-        return f"status {self.status}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +100,10 @@ class Search:
         pause, tries = Pause.begin(self._patience), 0
         while True:
             answer = self._once(method, path, data, kind)
-            if answer.status not in BUSY or _is_block(answer):
+            if answer.status not in BUSY or is_blocked(answer):
                 return answer
             if not pause.wait(tries):
-                raise busy(answer.status, self._patience) from _said(answer)
+                raise busy(answer.status, self._patience) from said(answer)
             tries += 1
 
     def pause(self) -> Pause:
@@ -154,39 +125,6 @@ class Search:
                 if not left:
                     raise ReplicationError("target:unreachable") from err
         raise AssertionError("there is an address")
-
-
-def busy(status: int, seconds: float) -> ReplicationError:
-    """The error of a cluster that stayed too busy."""
-    return ReplicationError("target:search-busy", status=status, seconds=round(seconds))
-
-
-def error_of(answer: Answer, act: str, table: TableId | None) -> ReplicationError:
-    """The error for an answer. What the cluster said is its cause."""
-    if answer.status == 401:
-        found = ReplicationError("target:search-login")
-    elif _is_block(answer):
-        found = ReplicationError("target:index-read-only", table=table)
-    elif answer.status == 403:
-        found = ReplicationError("target:search-denied", act=act)
-    else:
-        code = "target:search-refused" if table is not None else "target:unreachable"
-        found = ReplicationError(code, table=table, act=act, reason=answer.reason)
-    found.__cause__ = _said(answer)
-    return found
-
-
-def is_block(kind: str) -> bool:
-    """Whether an error's type says that an index may not be written."""
-    return kind == "cluster_block_exception"
-
-
-def _is_block(answer: Answer) -> bool:
-    return answer.status in {403, 429} and is_block(answer.reason)
-
-
-def _said(answer: Answer) -> ClusterSaid:
-    return ClusterSaid(f"{answer.status}: {answer.data[:2000].decode(errors='replace')}")
 
 
 def _login(params: ElasticsearchParams) -> dict[str, str]:

@@ -11,7 +11,8 @@ from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetTable
 from replicators.targets.elasticsearch.bulk import WRONG
-from replicators.targets.elasticsearch.client import NOT_FOUND, Answer, Search, error_of
+from replicators.targets.elasticsearch.client import NOT_FOUND, Search
+from replicators.targets.elasticsearch.errors import Answer, error_of
 from replicators.targets.elasticsearch.naming import (
     index_of,
     is_index_of,

@@ -90,7 +90,7 @@ def write(work: LaneWork) -> Done:
         search, work.schema.id, work.alias, work.params.bulk_megabytes << 20, work.version_type
     )
     as_objects = work.params.json == OBJECTS
-    rows, sent = 0, Sent()
+    rows, old, sent = 0, 0, Sent()
     reasons: dict[str, int] = {}
     for lane in work.lanes:
         for batch in lane.read():
@@ -106,5 +106,6 @@ def write(work: LaneWork) -> Done:
                     for one in sent.refused:
                         reasons[one.kind] = reasons.get(one.kind, 0) + 1
                     sent.refused.clear()
-                    sent.absent.clear()
-    return Done(rows, sent.written, sent.old, reasons)
+                    old += len(sent.newer)
+                    sent.newer.clear()
+    return Done(rows, sent.written, old, reasons)

@@ -13,12 +13,20 @@ import pyarrow as pa
 
 from replicators.connectors.arrow.json_text import TEXT
 from replicators.connectors.model.schema import TableId
-from replicators.targets.elasticsearch.bulk import EXTERNAL_GTE, WRONG, Bulk, Refused, lines_of
-from replicators.targets.elasticsearch.client import NOT_FOUND, Answer, Search, error_of
+from replicators.targets.elasticsearch.bulk import (
+    EXTERNAL_GTE,
+    TOO_LARGE_KIND,
+    UNSENT,
+    WRONG,
+    Bulk,
+    Refused,
+    lines_of,
+)
+from replicators.targets.elasticsearch.client import NOT_FOUND, Search
 from replicators.targets.elasticsearch.documents import Writes
+from replicators.targets.elasticsearch.errors import Answer, error_of
 
 PAGE = 500
-UNSENT = "unsent"
 _KEPT = {"index": False, "doc_values": False}
 PROPERTIES: dict[str, Any] = {
     "id": {"type": "keyword"},
@@ -51,12 +59,7 @@ def put_aside(bulk: Bulk, index: str, meta: dict[str, Any], refused: Sequence[Re
         }
         actions.append((_action("index", one.id, one.version), document))
     _send(bulk, index, actions)
-    gone = Writes(
-        pa.array([r.id for r in refused], TEXT),
-        np.array([r.version for r in refused], np.int64),
-        pa.nulls(len(refused), TEXT),
-    )
-    bulk.send(gone)
+    bulk.send(_deletions(refused))
 
 
 def try_again(bulk: Bulk, index: str) -> tuple[int, int]:
@@ -65,15 +68,15 @@ def try_again(bulk: Bulk, index: str) -> tuple[int, int]:
     again = Bulk(bulk.search, bulk.table, bulk.alias, bulk.bytes_a_request, EXTERNAL_GTE)
     done = left = 0
     for found in _pages(bulk.search, index, bulk.table):
-        known = [f for f in found if f.kind != UNSENT]
+        stays = {f.id for f in found if f.kind in {TOO_LARGE_KIND, UNSENT}}
+        known = [f for f in found if f.id not in stays]
         writes = Writes(
             pa.array([r.id for r in known], TEXT),
             np.array([r.version for r in known], np.int64),
             pa.array([r.body for r in known], TEXT),
         )
-        still = {r.id for r in again.send(writes).refused} | {
-            f.id for f in found if f.kind == UNSENT
-        }
+        still = {r.id for r in again.send(writes).refused} | stays
+        still = _not_newer(again, [r for r in found if r.id in still])
         _send(
             bulk,
             index,
@@ -82,6 +85,20 @@ def try_again(bulk: Bulk, index: str) -> tuple[int, int]:
         done += len(found) - len(still)
         left += len(still)
     return done, left
+
+
+def _not_newer(again: Bulk, refused: Sequence[Refused]) -> set[str]:
+    """The ids of those that the index has nothing newer of. A refused document leaves the version
+    of its deletion, so another deletion of that version is accepted."""
+    return {r.id for r in refused} - set(again.send(_deletions(refused)).newer)
+
+
+def _deletions(refused: Sequence[Refused]) -> Writes:
+    return Writes(
+        pa.array([r.id for r in refused], TEXT),
+        np.array([r.version for r in refused], np.int64),
+        pa.nulls(len(refused), TEXT),
+    )
 
 
 def count(search: Search, index: str) -> int:

@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from replicators.connectors.arrow.json_text import TEXT
-from replicators.targets.elasticsearch.bulk import Bulk, Refused, Sent
+from replicators.targets.elasticsearch.bulk import TOO_LARGE_KIND, UNSENT, Bulk, Refused, Sent
 from replicators.targets.elasticsearch.documents import Partial, Writes
-from replicators.targets.elasticsearch.refused import UNSENT
 
 DOCUMENTS = 500
 
@@ -53,11 +52,10 @@ def _some(bulk: Bulk, refused: str, partial: Partial, rows: range, sent: Sent) -
     sent.add(bulk.send(whole.take(np.flatnonzero(has))))
     lost = np.flatnonzero(~has)
     tried = bulk.send(whole.take(lost))
-    absent = set(tried.absent)
-    sent.old += tried.old
+    newer = set(tried.newer)
     for row in lost.tolist():
         id_ = some.id[row].as_py()
-        if id_ in absent:
+        if id_ not in newer:
             lacks = ", ".join(partial.lacks[rows[row]])
             reason = f"the index has no document with the values that were not sent: {lacks}"
             body = some.body[row].as_py()
@@ -87,7 +85,7 @@ def _documents(
             continue
         source = one["_source"]
         if one["_index"] == refused:
-            if source["error"] == UNSENT:
+            if source["error"] in {TOO_LARGE_KIND, UNSENT}:
                 continue
             source = json.loads(source["document"], parse_float=Raw)
         found.setdefault(one["_id"], []).append((one["_version"], source))
