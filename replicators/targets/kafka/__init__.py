@@ -1,0 +1,49 @@
+"""The Kafka target: every change is a message in a topic. Importing this loads no driver."""
+
+from __future__ import annotations
+
+from replicators.connectors.capabilities import Delivery, TargetCapabilities
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.target import ChangeSink, TargetChecks, TargetPlugin
+from replicators.connectors.tasks import Tasks
+from replicators.targets.kafka.messages import MESSAGES
+from replicators.targets.kafka.params import KafkaParams, places
+from replicators.targets.kafka.types import fit
+
+__all__ = ["PLUGIN"]
+
+
+def _checks(params: KafkaParams) -> TargetChecks:
+    from replicators.targets.kafka.checks import KafkaChecks
+
+    return KafkaChecks(params)
+
+
+def _writer(params: KafkaParams, tasks: Tasks) -> ChangeSink:
+    from replicators.targets.kafka.sink import KafkaSink
+
+    return KafkaSink(params, tasks)
+
+
+PLUGIN = TargetPlugin(
+    name="kafka",
+    label="Kafka",
+    summary="Every change as a message in Kafka topics, in JSON or Avro, in order by key.",
+    params=KafkaParams,
+    unseen="Whether the user may write is seen when a topic is first used.",
+    capabilities=TargetCapabilities(delivery=Delivery.AT_LEAST_ONCE, modes=(Mode.APPEND,)),
+    fit=fit,
+    checks=_checks,
+    writer=_writer,
+    jars=lambda _: (
+        "spark-sql-kafka-0-10_2.13",
+        "spark-token-provider-kafka-0-10_2.13",
+        "kafka-clients",
+        "commons-pool2",
+    ),
+    modules=lambda _: ("replicators.targets.kafka.sink",),
+    task_modules=("replicators.targets.kafka.encoding",),
+    places=places,
+    merge_seconds=lambda _: 1.0,
+    messages=MESSAGES,
+)

@@ -1,0 +1,93 @@
+"""Preflight of a Kafka target: whether the brokers answer, who owns the topics, and whether missing
+ones may be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Problem
+from replicators.connectors.target import FitKind
+from replicators.targets.kafka.client import ASK_SECONDS, translated
+from replicators.targets.kafka.params import KafkaParams
+from replicators.targets.kafka.topics import Claim, Topics, claim_key, topic_name
+from replicators.targets.kafka.types import fit
+
+
+class KafkaChecks:
+    """`TargetChecks`. It only reads."""
+
+    def __init__(self, params: KafkaParams) -> None:
+        self._params = params
+        self._topics = Topics(params)
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def connection(self) -> list[Problem]:
+        """Check that a broker answers."""
+        return _reported(lambda: self._topics.admin().list_topics(timeout=ASK_SECONDS))
+
+    def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
+        """Report types without a form, topics of others, and topics that nobody makes."""
+        found = [p for t in tables for p in _columns(t)]
+
+        def look() -> None:
+            claims = self._topics.claims() if tables else {}
+            if tables and not self._params.make_topics:
+                self._require(self._topics.state, found)
+            for table in tables:
+                self._look(table, replicator, claims, found)
+
+        late = _reported(look)
+        return [*found, *late]
+
+    def _require(self, name: str, found: list[Problem]) -> None:
+        if self._topics.find(name) is None:
+            found.append(Problem.of("target:kafka-topic-missing", topic=name))
+
+    def _look(
+        self, table: TableSchema, replicator: str, claims: dict[str, Claim], found: list[Problem]
+    ) -> None:
+        name = topic_name(self._params, table.id)
+        claim = claims.get(claim_key(name, table.id))
+        topic = self._topics.find(name)
+        if claim is not None:
+            is_taken = not replicator or claim.replicator != replicator
+        else:
+            is_taken = bool(topic and not self._params.topic and self._topics.has_messages(topic))
+        if is_taken:
+            found.append(Problem.of("target:table-taken", table=table.id, target=name))
+        elif topic is None and not self._params.make_topics:
+            found.append(Problem.of("target:kafka-topic-missing", table=table.id, topic=name))
+
+
+def _reported(act: Callable[[], object]) -> list[Problem]:
+    try:
+        with translated():
+            act()
+    except ReplicationError as err:
+        return [Problem(err.code, facts=tuple(err.facts.items()))]
+    return []
+
+
+def _columns(table: TableSchema) -> list[Problem]:
+    return [
+        Problem.of(
+            "target:column-unsupported",
+            table=table.id,
+            column=column.name,
+            native=column.native,
+            reason=fitted.reason,
+        )
+        for column in table.supported
+        if (fitted := fit(column.type)).kind is FitKind.UNSUPPORTED
+    ]
