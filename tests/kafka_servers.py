@@ -98,7 +98,10 @@ class KafkaBroker(EmbeddedServer):
 
     def members(self) -> int:
         """How many brokers this one knows; 0 where it does not answer."""
-        asked = {"bootstrap.servers": self.address, "log_level": 0}
+        asked: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": self.address,
+            "log_level": 0,
+        }
         with contextlib.suppress(KafkaException):
             return len(AdminClient(asked).list_topics(timeout=1.0).brokers)
         return 0

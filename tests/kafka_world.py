@@ -74,11 +74,20 @@ def consumed(address: str, topic: str) -> list[Told]:
             assert time.monotonic() < late, f"{len(found)} of {ends} messages came"
             for m in consumer.consume(5000, 0.1):
                 assert m.error() is None, m.error()
-                headers = {k: v.decode() for k, v in m.headers() or []}
-                found.append(Told(m.partition(), m.offset(), m.key(), m.value(), headers))
+                headers = {k: _text(v) for k, v in m.headers() or []}
+                place, offset = m.partition() or 0, m.offset() or 0
+                found.append(Told(place, offset, _bytes(m.key()), _bytes(m.value()), headers))
         return found
     finally:
         consumer.close()
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _text(value: str | bytes | None) -> str:
+    return (_bytes(value) or b"").decode()
 
 
 def faults(messages: Iterable[Told], *, may_repeat: bool) -> list[str]:

@@ -7,6 +7,7 @@ from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.target import ChangeSink, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
+from replicators.connectors.uris import UriScheme
 from replicators.targets.elasticsearch.messages import MESSAGES
 from replicators.targets.elasticsearch.params import ElasticsearchParams, places
 from replicators.targets.elasticsearch.types import fit
@@ -39,6 +40,9 @@ PLUGIN = TargetPlugin(
     writer=_writer,
     task_modules=("replicators.targets.elasticsearch.lanes",),
     places=places,
+    uri=UriScheme(
+        hosts="address", hosts_begin="http://", words={"cluster_address": "address"}
+    ),
     merge_seconds=lambda _: 1.0,
     messages=MESSAGES,
     icon="search",

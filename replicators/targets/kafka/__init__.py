@@ -6,6 +6,7 @@ from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.target import ChangeSink, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
+from replicators.connectors.uris import UriScheme
 from replicators.targets.kafka.messages import MESSAGES
 from replicators.targets.kafka.params import KafkaParams, places
 from replicators.targets.kafka.types import fit
@@ -20,7 +21,7 @@ def _checks(params: KafkaParams) -> TargetChecks:
 
 
 def _writer(params: KafkaParams, tasks: Tasks) -> ChangeSink:
-    from replicators.targets.kafka.sink import KafkaSink
+    from replicators.targets.kafka.writer import KafkaSink
 
     return KafkaSink(params, tasks)
 
@@ -41,9 +42,17 @@ PLUGIN = TargetPlugin(
         "kafka-clients",
         "commons-pool2",
     ),
-    modules=lambda _: ("replicators.targets.kafka.sink",),
-    task_modules=("replicators.targets.kafka.encoding",),
+    modules=lambda _: ("replicators.targets.kafka.writer",),
+    task_modules=("replicators.targets.kafka.encoding", "replicators.connectors.feed.avro"),
     places=places,
+    uri=UriScheme(
+        hosts="servers",
+        words={
+            "cluster_address": "servers",
+            "kafka_topic_prefix": "topic_prefix",
+            "confluent_schema_registry": "registry",
+        },
+    ),
     merge_seconds=lambda _: 1.0,
-    messages=MESSAGES,
+    messages={**MESSAGES, **FEED_MESSAGES},
 )

@@ -10,7 +10,8 @@ from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.target import FitKind
-from replicators.targets.kafka.client import ASK_SECONDS, translated
+from replicators.targets.kafka.client import ASK_SECONDS
+from replicators.targets.kafka.errors import translated
 from replicators.targets.kafka.params import KafkaParams
 from replicators.targets.kafka.topics import Claim, Topics, claim_key, topic_name
 from replicators.targets.kafka.types import fit
@@ -33,8 +34,11 @@ class KafkaChecks:
         self.close()
 
     def connection(self) -> list[Problem]:
-        """Check that a broker answers."""
-        return _reported(lambda: self._topics.admin().list_topics(timeout=ASK_SECONDS))
+        """Check that a broker answers, and the schema registry."""
+        found = _reported(lambda: self._topics.admin().list_topics(timeout=ASK_SECONDS))
+        if registry := self._params.schema_registry:
+            found += _reported(registry.subjects)
+        return found
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Report types without a form, topics of others, and topics that nobody makes."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
 
 from replicators.connectors.addresses import Place
 from replicators.connectors.feed.options import (
+    AVRO,
     ENVELOPES,
     FORMATS,
     MESSAGE,
@@ -15,6 +17,7 @@ from replicators.connectors.feed.options import (
     FeedOptions,
     InvalidOptions,
 )
+from replicators.connectors.feed.registry import Registry
 from replicators.connectors.params import InvalidParams, param
 
 PLAIN, TLS, SASL, SASL_TLS = "none", "TLS", "SASL", "SASL over TLS"
@@ -33,6 +36,21 @@ def _servers_fault(text: str) -> str:
 def _topic_fault(text: str) -> str:
     is_fine = _TOPIC.fullmatch(text) and text not in {".", ".."}
     return "" if is_fine else "must have only letters, digits, dots, hyphens and underscores"
+
+
+def _url_fault(text: str) -> str:
+    return "" if not text or _url(text) else "must be a URL, http://host:port"
+
+
+def _url(text: str) -> SplitResult | None:
+    """The parts of a URL without a login; None for anything else."""
+    try:
+        found = urlsplit(text)
+        _ = found.port
+    except ValueError:
+        return None
+    is_fine = found.scheme in {"http", "https"} and found.hostname and "@" not in found.netloc
+    return found if is_fine and not (found.query or found.fragment) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +113,31 @@ class KafkaParams:
         choices=RECORDS,
     )
     format: str = param("Format", default="json", choices=FORMATS)
+    registry: str = param(
+        "Schema registry",
+        help="Its address, for example http://host:8081. Apicurio's ends with /apis/ccompat/v7. "
+        "Empty: messages in Avro do not say their schema.",
+        default="",
+        note="with Avro",
+        addresses=True,
+        secrets_go="the registry's user and password have fields of their own",
+        check=_url_fault,
+    )
+    registry_user: str = param(
+        "Registry user", default="", note="if the registry asks for one", addresses=True
+    )
+    registry_password: str = param(
+        "Registry password", default="", secret=True, note="if the registry asks for one"
+    )
+    registry_token: str = param(
+        "Registry token", default="", secret=True, note="in place of user and password"
+    )
+    registry_ca_file: str = param(
+        "Registry CA file",
+        help="Certificates in PEM that sign the registry's own. Empty: those of the machine",
+        default="",
+        note="with https",
+    )
     tombstones: bool = param(
         "Tombstones",
         help="With the envelopes diff and debezium, a deletion is followed by a message without a "
@@ -119,6 +162,8 @@ class KafkaParams:
         faults = {}
         if self.security in {SASL, SASL_TLS} and not (self.user and self.password):
             faults["user"] = "and password are needed with SASL"
+        if self.registry and self.format != AVRO:
+            faults["registry"] = "goes with the format avro only"
         try:
             _ = self.feed
         except InvalidOptions as err:
@@ -138,14 +183,32 @@ class KafkaParams:
             last_only=self.last_only,
         )
 
+    @property
+    def schema_registry(self) -> Registry | None:
+        """The registry; None where there is none."""
+        if not self.registry:
+            return None
+        return Registry(
+            self.registry,
+            self.registry_user,
+            self.registry_password,
+            self.registry_token,
+            self.registry_ca_file,
+        )
+
 
 def places(params: KafkaParams) -> tuple[Place, ...]:
-    """The brokers, and the file with certificates."""
+    """The brokers, the registry, and the files with certificates."""
     found = [
         Place("host", m[1].strip("[]"), "Bootstrap servers", int(m[2]))
         for part in params.servers.split(",")
         if (m := _SERVER.fullmatch(part.strip()))
     ]
+    if url := _url(params.registry):
+        port = url.port or (443 if url.scheme == "https" else 80)
+        found.append(Place("host", url.hostname or "", "Schema registry", port))
     if params.ca_file:
         found.append(Place("file", params.ca_file, "CA file"))
+    if params.registry_ca_file:
+        found.append(Place("file", params.registry_ca_file, "Registry CA file"))
     return tuple(found)

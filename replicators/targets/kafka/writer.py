@@ -14,12 +14,13 @@ from dataclasses import replace
 
 from replicators.connectors import files
 from replicators.connectors.feed.messages import Encoder, encoder, resolved_value
+from replicators.connectors.feed.registry import ids_of
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import ChangeBatch, Resolved, TargetTable
 from replicators.connectors.tasks import Tasks
-from replicators.targets.kafka.client import translated
 from replicators.targets.kafka.encoding import Work, messages, works, write_messages
+from replicators.targets.kafka.errors import translated
 from replicators.targets.kafka.params import KafkaParams
 from replicators.targets.kafka.sending import Headers, Sender, send_by_spark
 from replicators.targets.kafka.topics import (
@@ -115,7 +116,12 @@ class KafkaSink:
             files.remove_folder(folder)
 
     def _encoder(self, schema: TableSchema, topic: Topic) -> Encoder:
-        return encoder(schema, self._params.feed)
+        options, registry = self._params.feed, self._params.schema_registry
+        if registry is None:
+            return encoder(schema, options)
+        is_shared = bool(self._params.topic)
+        ids = ids_of(registry, schema, options, topic.name, is_shared=is_shared)
+        return encoder(schema, options, ids=ids)
 
     def _constants(self, table: TableId, claim: Claim) -> Headers:
         found: Headers = [("copy", b"%d" % claim.copy)]
