@@ -40,9 +40,7 @@ PLUGIN = TargetPlugin(
     writer=_writer,
     task_modules=("replicators.targets.elasticsearch.lanes",),
     places=places,
-    uri=UriScheme(
-        hosts="address", hosts_begin="http://", words={"cluster_address": "address"}
-    ),
+    uri=UriScheme(hosts="address", hosts_begin="http://", words={"cluster_address": "address"}),
     merge_seconds=lambda _: 1.0,
     messages=MESSAGES,
     icon="search",

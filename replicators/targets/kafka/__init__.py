@@ -54,5 +54,5 @@ PLUGIN = TargetPlugin(
         },
     ),
     merge_seconds=lambda _: 1.0,
-    messages={**MESSAGES, **FEED_MESSAGES},
+    messages=MESSAGES,
 )
