@@ -28,6 +28,8 @@ PLACES = {
     "postgresql": {"database", "schema"},
     "bigquery": {"project", "dataset", "location", "endpoint"},
     "elasticsearch": {"index", "json"},
+    "subscribers": {"location"},
+    "kafka": {"topic_prefix", "topic", "envelope", "record", "format"},
     "memory": {"namespace", "fault"},
 }
 

@@ -96,7 +96,7 @@ def key_schema(schema: TableSchema) -> str:
     """The schema of the keys: a record of the key's columns, in the key's order."""
     names = field_names(schema)
     fields = [_field(names[n], n, avro_type(schema.column(n).type)) for n in schema.key]
-    return _text({**_record("Key", fields), "namespace": _namespace(schema)})
+    return _text({**_avro_record("Key", fields), "namespace": _namespace(schema)})
 
 
 def value_schema(schema: TableSchema, options: FeedOptions) -> str:
@@ -110,10 +110,10 @@ def value_schema(schema: TableSchema, options: FeedOptions) -> str:
         more.append(_optional({"name": fact_name("updated", schema, options), "type": MICROS}))
     if options.truncates == MESSAGE and shape != DEBEZIUM:
         more.append(_optional({"name": fact_name("operation", schema, options), "type": STRING}))
-    record = _record("Value", row)
+    record = _avro_record("Value", row)
     if shape == DEBEZIUM:
-        source = _record("Source", [{"name": n, "type": t} for n, t in SOURCE])
-        record = _record(
+        source = _avro_record("Source", [{"name": n, "type": t} for n, t in SOURCE])
+        record = _avro_record(
             "Envelope",
             [
                 _optional({"name": "before", "type": record}),
@@ -126,13 +126,13 @@ def value_schema(schema: TableSchema, options: FeedOptions) -> str:
     elif shape == DIFF:
         after = _optional({"name": "after", "type": record})
         before = _optional({"name": "before", "type": "Value"})
-        record = _record("Envelope", [after, before, *more])
+        record = _avro_record("Envelope", [after, before, *more])
     else:
         record["fields"] += more
     return _text({**record, "namespace": _namespace(schema)})
 
 
-def _record(name: str, fields: list[Avro]) -> dict[str, Any]:
+def _avro_record(name: str, fields: list[Avro]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": fields}
 
 

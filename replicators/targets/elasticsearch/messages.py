@@ -38,6 +38,7 @@ MESSAGES: Mapping[str, Message] = {
         "Nothing to do: it is tried again. If it repeats, look at the cluster's load and queues.",
         WAITING,
         retry=Retry.AUTO,
+        waits=True,
     ),
     "target:search-refused": of_table(
         "The cluster refuses a request",

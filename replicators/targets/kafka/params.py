@@ -62,9 +62,14 @@ class KafkaParams:
         help="host:port, several separated by commas",
         addresses=True,
         check=_servers_fault,
+        is_movable=True,
     )
-    security: str = param("Security", default=PLAIN, choices=tuple(PROTOCOLS), addresses=True)
-    mechanism: str = param("SASL mechanism", default=MECHANISMS[0], choices=MECHANISMS)
+    security: str = param(
+        "Security", default=PLAIN, choices=tuple(PROTOCOLS), addresses=True, is_movable=True
+    )
+    mechanism: str = param(
+        "SASL mechanism", default=MECHANISMS[0], choices=MECHANISMS, is_movable=True
+    )
     user: str = param("User", default="", note="with SASL", addresses=True)
     password: str = param("Password", default="", secret=True, note="with SASL")
     ca_file: str = param(
@@ -72,6 +77,7 @@ class KafkaParams:
         help="Certificates in PEM that sign the brokers' own. Empty: those of the machine",
         default="",
         note="with TLS",
+        is_movable=True,
     )
     topic_prefix: str = param(
         "Topic prefix",
@@ -122,6 +128,7 @@ class KafkaParams:
         addresses=True,
         secrets_go="the registry's user and password have fields of their own",
         check=_url_fault,
+        is_movable=True,
     )
     registry_user: str = param(
         "Registry user", default="", note="if the registry asks for one", addresses=True
@@ -137,6 +144,7 @@ class KafkaParams:
         help="Certificates in PEM that sign the registry's own. Empty: those of the machine",
         default="",
         note="with https",
+        is_movable=True,
     )
     tombstones: bool = param(
         "Tombstones",
