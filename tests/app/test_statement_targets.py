@@ -126,14 +126,16 @@ def test_a_stream_ends_as_the_example_says(editor: Any) -> None:
 
 
 def test_a_feed_is_altered_while_it_is_paused(editor: Any) -> None:
-    """Guards ALTER … SET with the options of Kafka; and the cursor that starts without a copy."""
+    """Guards ALTER with the brokers and options of Kafka, and the start without a copy."""
     made = run(f"CREATE CHANGEFEED f FOR TABLE orders {KAFKA}' WITH cursor='now'", editor)
     assert made.replicator is not None and made.replicator.options["first_copy"] == "none"
     run("PAUSE CHANGEFEED f", editor)
     run("ALTER CHANGEFEED f SET resolved = false", editor)
     assert Replicator.objects.get(name="f").target_params["resolved"] is False
+    run("ALTER CHANGEFEED f INTO 'kafka://other:9092'", editor)
+    assert Replicator.objects.get(name="f").target_params["servers"] == "other:9092"
     with pytest.raises(StatementError, match="can't be changed"):
-        run("ALTER CHANGEFEED f INTO 'kafka://other:9092'", editor)
+        run("ALTER CHANGEFEED f INTO 'kafka://other:9092?topic=t'", editor)
     assert run("RESUME CHANGEFEED f", editor).act == "resumed"
     assert run("DROP CHANGEFEED f", editor).act == "dropped"
 
