@@ -54,7 +54,7 @@ class TestKafka(SinkContract):
     @pytest.fixture
     def dead_params(self, monkeypatch: pytest.MonkeyPatch) -> KafkaParams:
         monkeypatch.setattr("replicators.targets.kafka.topics.ASK_SECONDS", 1.0)
-        monkeypatch.setattr("replicators.targets.kafka.checks.ASK_SECONDS", 1.0)
+        monkeypatch.setattr("replicators.targets.kafka.checks.LOOK_SECONDS", 1.0)
         return KafkaParams(f"127.0.0.1:{free_port()}")
 
     @pytest.fixture

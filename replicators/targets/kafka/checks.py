@@ -10,11 +10,13 @@ from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.target import FitKind
-from replicators.targets.kafka.client import ASK_SECONDS
 from replicators.targets.kafka.errors import translated
 from replicators.targets.kafka.params import KafkaParams
 from replicators.targets.kafka.topics import Claim, Topics, claim_key, topic_name
 from replicators.targets.kafka.types import fit
+
+LOOK_SECONDS = 5.0
+"""librdkafka asks again where a port refuses it, so a broker that is away takes this long."""
 
 
 class KafkaChecks:
@@ -23,6 +25,7 @@ class KafkaChecks:
     def __init__(self, params: KafkaParams) -> None:
         self._params = params
         self._topics = Topics(params)
+        self._is_away = False
 
     def close(self) -> None:
         """Nothing stays open."""
@@ -35,7 +38,8 @@ class KafkaChecks:
 
     def connection(self) -> list[Problem]:
         """Check that a broker answers, and the schema registry."""
-        found = _reported(lambda: self._topics.admin().list_topics(timeout=ASK_SECONDS))
+        found = _reported(lambda: self._topics.admin().list_topics(timeout=LOOK_SECONDS))
+        self._is_away = bool(found)
         if registry := self._params.schema_registry:
             found += _reported(registry.subjects)
         return found
@@ -51,8 +55,7 @@ class KafkaChecks:
             for table in tables:
                 self._look(table, replicator, claims, found)
 
-        late = _reported(look)
-        return [*found, *late]
+        return found if self._is_away else [*found, *_reported(look)]
 
     def _require(self, name: str, found: list[Problem]) -> None:
         if self._topics.find(name) is None:
