@@ -4,15 +4,20 @@ of its own."""
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
+import json
 import os
+import struct
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
+import fastavro
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
@@ -129,6 +134,8 @@ def kafka_cluster(nodes: int = 3, **options: str) -> Iterator[list[KafkaBroker]]
 class SchemaRegistry(EmbeddedServer):
     """Apicurio Registry, in memory."""
 
+    _schemas: dict[int, Any] = field(default_factory=dict, init=False, repr=False)
+
     label = "registry"
     title = "The schema registry"
     start_seconds = 90.0
@@ -146,6 +153,19 @@ class SchemaRegistry(EmbeddedServer):
 
     def _environment(self) -> Mapping[str, str]:
         return {**os.environ, "QUARKUS_LOG_LEVEL": "WARN"}
+
+    def decoded(self, data: bytes) -> Any:
+        """A key or a value, by the schema that the registry has for its number."""
+        zero, number = struct.unpack(">bI", data[:5])
+        assert zero == 0
+        return fastavro.schemaless_reader(io.BytesIO(data[5:]), self._schema(number), None)
+
+    def _schema(self, number: int) -> Any:
+        if number not in self._schemas:
+            with urllib.request.urlopen(f"{self.url}/schemas/ids/{number}", timeout=10) as answer:
+                schema = json.loads(json.load(answer)["schema"])
+            self._schemas[number] = fastavro.parse_schema(schema)
+        return self._schemas[number]
 
     def _answers(self) -> bool:
         with contextlib.suppress(OSError, urllib.error.URLError):

@@ -1,16 +1,23 @@
-"""Reads topics as a consumer does, and says whether the promises of a feed are kept in them."""
+"""Reads topics as a consumer does, and says whether the promises of a feed are kept in them. A
+world whose target is topics."""
 
 from __future__ import annotations
 
+import base64
 import json
+import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, ClassVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
+
+from tests.harness import World, until
 
 SECONDS = 60.0
 
@@ -39,8 +46,6 @@ class Told:
     def at(self) -> float:
         """The commit time that the message says, or a mark's time (seconds)."""
         if self.op == "resolved":
-            from datetime import datetime
-
             return datetime.fromisoformat(json.loads(self.value or b"")["resolved"]).timestamp()
         return int(self.headers["committed_at"]) / 1e6
 
@@ -143,15 +148,92 @@ def whole_copy(messages: list[Told]) -> list[Told]:
 
 
 def rows(messages: Iterable[Told]) -> dict[bytes, Any]:
-    """The table's rows after these messages of the envelope `none`, by key."""
+    """The table's rows after these messages of the envelope `none`, by key; each change once. A
+    value that was not sent is the one that the row had, also where its key changed."""
     found: dict[bytes, Any] = {}
-    for told in sorted(messages, key=lambda m: (m.sequence, m.offset)):
+    gone: tuple[int, Any] = (0, None)
+    for told in sorted(messages, key=lambda m: (m.sequence if m.op != "resolved" else 0, m.op)):
+        key = told.key or b""
         if told.op == "resolved":
             continue
         if told.op == "truncate":
             found.clear()
         elif told.value is None:
-            found.pop(told.key or b"", None)
+            gone = told.sequence, found.pop(key, None)
         else:
-            found[told.key or b""] = told.json
+            row = told.json
+            old = found.get(key) or (gone[1] if gone[0] == told.sequence else None)
+            for name in row.pop("_unsent", ()):
+                assert old is not None and name in old, "an unsent value that nobody has"
+                row[name] = old[name]
+            found[key] = row
     return found
+
+
+VALUES: dict[str, Callable[[Any], Any]] = {
+    "price": Decimal,
+    "at": datetime.fromisoformat,
+    "wall": datetime.fromisoformat,
+    "day": date.fromisoformat,
+    "raw": base64.b64decode,
+    "doc": json.dumps,
+}
+"""How the source has values of the shop's columns that JSON writes in another form."""
+
+
+class KafkaWorld(World):
+    """On Spark, in JSON with the envelope `none`. `target` has the broker's address."""
+
+    def target_params(self) -> tuple[str, dict[str, Any]]:
+        said = {"topic_prefix": f"{self.folder.name}.", "partitions": 3, "truncates": True}
+        return "kafka", {**said, **self.target}
+
+    def messages(self, name: str) -> list[Told]:
+        """Everything in a table's topic."""
+        _, params = self.target_params()
+        return consumed(params["servers"], f"{params['topic_prefix']}{self.schema}.{name}")
+
+    def target_rows(self, name: str) -> list[dict[str, Any]]:
+        return [
+            {c: v if v is None or c not in VALUES else VALUES[c](v) for c, v in row.items()}
+            for row in rows(whole_copy(self.messages(name))).values()
+        ]
+
+    def assert_equal(self, *names: str) -> None:
+        """Once every partition was told that everything committed by now was sent."""
+        self.settle(*names)
+        ((now,),) = self.database.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
+        for name in names or self.tables:
+            said = f"the partitions of {name} are told a time after {now}"
+            self.until(lambda name=name: self._is_told(name, now), said)  # type: ignore[misc]
+        super().assert_equal(*names)
+
+    def told(self, name: str) -> float:
+        """The time that every partition was told; 0 before the first."""
+        _, params = self.target_params()
+        marks: dict[int, float] = {}
+        for told in self.messages(name):
+            if told.op == "resolved":
+                marks[told.partition] = told.at
+        return min(marks.values()) if len(marks) == params["partitions"] else 0.0
+
+    def _is_told(self, name: str, at: float) -> bool:
+        return self.row(name).resolved_at > at and self.told(name) > at
+
+    def faults(self, *, may_repeat: bool) -> list[str]:
+        """Every promise that a topic breaks."""
+        return [f for n in self.tables for f in faults(self.messages(n), may_repeat=may_repeat)]
+
+    def killed_at(self, failpoint: str) -> None:
+        """Wait until the run has killed itself there, and end it as the supervisor does."""
+        child = self.child
+        assert child is not None
+        until(child.is_dead, f"the run dies at {failpoint}")
+        assert self.flag(failpoint).read_text() == str(child.pid)
+        child.end()
+
+
+class LocalKafkaWorld(KafkaWorld):
+    """Its runs need no JVM."""
+
+    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "tests.local.run")

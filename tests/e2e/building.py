@@ -86,6 +86,17 @@ def fill_subscribers(page: Page, folder: Path) -> None:
     page.locator('[name="target.location"]').fill(str(folder / "feeds"))
 
 
+def fill_kafka(page: Page, servers: str, prefix: str, registry: str) -> None:
+    """Topics in Avro, with a schema registry."""
+    page.locator('input[name="target_kind"][value="kafka"]').check()
+    expect(page.locator('[name="target.servers"]')).to_be_visible()
+    page.locator('[name="target.servers"]').fill(servers)
+    page.locator('[name="target.topic_prefix"]').fill(prefix)
+    page.locator('[name="target.partitions"]').fill("2")
+    page.locator('[name="target.format"]').select_option("avro")
+    page.locator('[name="target.registry"]').fill(registry)
+
+
 def fill_postgresql(page: Page, database: Source, **changes: Any) -> None:
     """Another database, which the copies go to."""
     page.locator('input[name="target_kind"][value="postgresql"]').check()
