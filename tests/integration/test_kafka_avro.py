@@ -1,5 +1,5 @@
-"""Avro through a real registry and a real broker: what a consumer reads, and what a refused schema
-does."""
+"""Avro through a real registry and a real broker: what a consumer reads. Schemas that evolve or are
+refused: `test_feed_registry.py`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ import pytest
 
 from demo.postgres import free_port
 from replicators.connectors.contract.sink import HeldLane
-from replicators.connectors.feed.options import FeedOptions
-from replicators.connectors.feed.registry import Registry, ids_of
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Decimal, Int, LogicalType, String
 from replicators.connectors.params import InvalidParams, parse
-from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import BatchKind, ChangeBatch, TargetTable
 from replicators.targets.kafka.checks import KafkaChecks
 from replicators.targets.kafka.params import KafkaParams, places
@@ -35,28 +32,6 @@ def table(**columns: LogicalType) -> TableSchema:
     """A table with the key `id` and these columns."""
     found = [Column("id", Int(64), "int8"), *(Column(n, k, "") for n, k in columns.items())]
     return TableSchema(TableId("s", "t"), tuple(found), ("id",), ("id",))
-
-
-@pytest.mark.parametrize("envelope", ["none", "diff", "debezium"])
-def test_columns_come_and_go_and_another_type_is_refused(
-    schema_registry: SchemaRegistry, envelope: str
-) -> None:
-    """Guards compatible evolution, as a registry sees it, and the error of a table that stops."""
-    asked = Registry(schema_registry.url)
-    topic = fresh_prefix() + "t"
-    options = FeedOptions(envelope, format="avro")
-    first = ids_of(asked, table(a=String()), options, topic)
-    asked.require(f"{topic}-value", "FULL")
-    for more in (table(a=String(), b=Int(32)), table(b=Int(32))):
-        found = ids_of(asked, more, options, topic)
-        assert found.key == first.key and found.value != first.value
-    with pytest.raises(ReplicationError) as refused:
-        ids_of(asked, table(b=String()), options, topic)
-    assert refused.value.code == "target:registry-incompatible"
-    assert f"`{topic}-value`" in refused.value.message.text
-    asked.require(f"{topic}-value", "NONE")
-    assert ids_of(asked, table(b=String()), options, topic).value
-    assert {f"{topic}-key", f"{topic}-value"} <= set(asked.subjects())
 
 
 def test_a_consumer_reads_the_rows_by_the_registrys_schemas(
