@@ -4,14 +4,14 @@ owns the tables' folders."""
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 from replicators.connectors import files, looks
 from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.preflight import reported, unsupported_columns
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem
-from replicators.connectors.target import FitKind
 from replicators.targets.files import layout
 from replicators.targets.files.errors import translated
 from replicators.targets.files.marker import is_used, read_marker
@@ -41,18 +41,18 @@ class FilesChecks:
         if not files.is_url(root):
             found = looks.folder(root)
             return [found] if found else []
-        return _reported(lambda: looks.store(root))
+        return reported(translated, lambda: looks.store(root))
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Report folders that belong to others, and types that do not fit. Then test whether files
         can be written, read, listed and removed."""
-        found = [p for t in tables for p in _columns(t)]
+        found = unsupported_columns(tables, fit)
         try:
             with translated():
                 found += [p for t in tables if (p := self._owner(t, replicator))]
         except ReplicationError as err:
             return [*found, Problem.of(err.code)]
-        return [*found, *(_reported(self._probe) if tables else [])]
+        return [*found, *(reported(translated, self._probe) if tables else [])]
 
     def _owner(self, table: TableSchema, replicator: str) -> Problem | None:
         root = layout.table_folder(self._params.root, table.id)
@@ -76,26 +76,3 @@ class FilesChecks:
                 raise ReplicationError("target:probe-lost", fault="missing in the list of files")
         finally:
             files.remove(path)
-
-
-def _reported(act: Callable[[], None]) -> list[Problem]:
-    try:
-        with translated():
-            act()
-    except ReplicationError as err:
-        return [Problem(err.code, facts=tuple(err.facts.items()))]
-    return []
-
-
-def _columns(table: TableSchema) -> list[Problem]:
-    return [
-        Problem.of(
-            "target:column-unsupported",
-            table=table.id,
-            column=column.name,
-            native=column.native,
-            reason=fitted.reason,
-        )
-        for column in table.supported
-        if (fitted := fit(column.type)).kind is FitKind.UNSUPPORTED
-    ]

@@ -3,13 +3,12 @@ ones may be made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.preflight import reported, unsupported_columns
 from replicators.connectors.problems.problem import Problem
-from replicators.connectors.target import FitKind
 from replicators.targets.kafka.errors import translated
 from replicators.targets.kafka.params import KafkaParams
 from replicators.targets.kafka.topics import Claim, Topics, claim_key, topic_name
@@ -38,15 +37,15 @@ class KafkaChecks:
 
     def connection(self) -> list[Problem]:
         """Check that a broker answers, and the schema registry."""
-        found = _reported(lambda: self._topics.admin().list_topics(timeout=LOOK_SECONDS))
+        found = reported(translated, lambda: self._topics.admin().list_topics(timeout=LOOK_SECONDS))
         self._is_away = bool(found)
         if registry := self._params.schema_registry:
-            found += _reported(registry.subjects)
+            found += reported(translated, registry.subjects)
         return found
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Report types without a form, topics of others, and topics that nobody makes."""
-        found = [p for t in tables for p in _columns(t)]
+        found = unsupported_columns(tables, fit)
 
         def look() -> None:
             claims = self._topics.claims() if tables else {}
@@ -55,7 +54,7 @@ class KafkaChecks:
             for table in tables:
                 self._look(table, replicator, claims, found)
 
-        late = [] if self._is_away else _reported(look)
+        late = [] if self._is_away else reported(translated, look)
         return [*found, *late]
 
     def _require(self, name: str, found: list[Problem]) -> None:
@@ -76,26 +75,3 @@ class KafkaChecks:
             found.append(Problem.of("target:table-taken", table=table.id, target=name))
         elif topic is None and not self._params.make_topics:
             found.append(Problem.of("target:kafka-topic-missing", table=table.id, topic=name))
-
-
-def _reported(act: Callable[[], object]) -> list[Problem]:
-    try:
-        with translated():
-            act()
-    except ReplicationError as err:
-        return [Problem(err.code, facts=tuple(err.facts.items()))]
-    return []
-
-
-def _columns(table: TableSchema) -> list[Problem]:
-    return [
-        Problem.of(
-            "target:column-unsupported",
-            table=table.id,
-            column=column.name,
-            native=column.native,
-            reason=fitted.reason,
-        )
-        for column in table.supported
-        if (fitted := fit(column.type)).kind is FitKind.UNSUPPORTED
-    ]

@@ -3,14 +3,14 @@ replicator owns the tables' folders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 from replicators.connectors import files, looks
 from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.preflight import reported, unsupported_columns
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem
-from replicators.connectors.target import FitKind
 from replicators.targets.subscribers import layout
 from replicators.targets.subscribers.errors import translated
 from replicators.targets.subscribers.params import SubscribersParams
@@ -39,11 +39,11 @@ class SubscribersChecks:
         if not files.is_url(root):
             found = looks.folder(root)
             return [found] if found else []
-        return _reported(lambda: looks.store(root))
+        return reported(translated, lambda: looks.store(root))
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Report folders that belong to others, and types that have no place."""
-        found = [p for t in tables for p in _columns(t)]
+        found = unsupported_columns(tables, fit)
         try:
             with translated():
                 found += [p for t in tables if (p := self._owner(t, replicator))]
@@ -59,26 +59,3 @@ class SubscribersChecks:
         if known is not None and replicator and known["replicator"] == replicator:
             return None
         return Problem.of("target:table-taken", table=table.id, target=root.rpartition("/")[2])
-
-
-def _reported(act: Callable[[], None]) -> list[Problem]:
-    try:
-        with translated():
-            act()
-    except ReplicationError as err:
-        return [Problem(err.code, facts=tuple(err.facts.items()))]
-    return []
-
-
-def _columns(table: TableSchema) -> list[Problem]:
-    return [
-        Problem.of(
-            "target:column-unsupported",
-            table=table.id,
-            column=column.name,
-            native=column.native,
-            reason=fitted.reason,
-        )
-        for column in table.supported
-        if (fitted := fit(column.type)).kind is FitKind.UNSUPPORTED
-    ]
