@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import time
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -33,6 +35,25 @@ def hold_merges(world: World) -> str:
 def is_held(world: World) -> bool:
     """Whether the target is ahead of what is recorded."""
     return any(max(world.tokens(t)) > world.row(t).merged_sequence for t in world.tables)
+
+
+def stop_between_writes(world: World, child: Child) -> None:
+    """SIGSTOP to the run's processes at a moment when none holds the write lock of the program's
+    SQLite: a process that is stopped within a transaction keeps the lock, and nobody else could
+    write."""
+
+    def is_stopped() -> bool:
+        os.killpg(child.pid, signal.SIGSTOP)
+        try:
+            with closing(sqlite3.connect(world.folder / "app.sqlite3", timeout=1)) as app:
+                app.execute("BEGIN IMMEDIATE")
+                app.rollback()
+        except sqlite3.OperationalError:
+            os.killpg(child.pid, signal.SIGCONT)
+            return False
+        return True
+
+    until(is_stopped, "the run is stopped while it writes nothing", 60)
 
 
 def until_lease_is_over(child: Child) -> None:
@@ -69,7 +90,7 @@ def test_a_run_that_was_stopped_past_its_lease_writes_nothing_more_when_it_goes_
         held.touch()
         traffic.write(20)
         world.until(lambda: is_held(world), "a merge is held")
-        os.killpg(older.pid, signal.SIGSTOP)
+        stop_between_writes(world, older)
         try:
             until_lease_is_over(older)
             older.run.refresh_from_db()
