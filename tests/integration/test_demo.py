@@ -16,9 +16,10 @@ import psycopg
 import pytest
 
 from demo.place import ROOT
+from tests.demo_kills import kills_lose_and_double_nothing
 from tests.demos import Demo, closed_demo, until
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -40,11 +41,12 @@ def orders(dsn: str) -> int:
     return int(row[0]) if row else 0
 
 
-def test_it_starts_answers_and_ends_with_nothing_left_and_resumes_after_kill_9(demo: Demo) -> None:
+def test_it_starts_ends_with_nothing_left_and_bears_kill_9_of_each_part(demo: Demo) -> None:
     """Guards `demo.parent`: one demo a folder (the lock), what a killed parent left is found by its
     mark and stopped (`_clear_leftovers`), login and replicator stay the same (`_seed`), and `stop`
     leaves no process. And `Parent.watch`: fails where a service, the broker or PostgreSQL that died
-    stays dead."""
+    stays dead. And the supervision's promise: a run that outlives its supervisor is adopted, never
+    started beside itself, and a broker that forgets its queues stops nothing for long."""
     first = demo.start()
     mode = demo.place.result.stat().st_mode
     assert mode & 0o777 == 0o600
@@ -65,6 +67,7 @@ def test_it_starts_answers_and_ends_with_nothing_left_and_resumes_after_kill_9(d
     }
 
     a_part_that_dies_is_started_again(demo, again)
+    kills_lose_and_double_nothing(demo, again)
     assert demo.end(signal.SIGINT) == 0
     assert not demo.left()
 

@@ -8,15 +8,12 @@ import pytest
 from tests.harness import FILL_ITEMS, Traffic
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.long]
 
 
 @pytest.mark.parametrize(
     ("form", "master"),
-    [
-        pytest.param("iceberg", "local-cluster[2,1,1024]", marks=pytest.mark.long),
-        ("delta", "local[2]"),
-    ],
+    [("iceberg", "local-cluster[2,1,1024]"), ("delta", "local[2]")],
     ids=["iceberg on a cluster", "delta"],
 )
 def test_snapshot_changes_and_columns_arrive(

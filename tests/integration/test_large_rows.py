@@ -48,23 +48,28 @@ def sizes(world: World, name: str) -> dict[int, tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("server", "kind"),
+    ("server", "kind", "form"),
     [
-        ("postgres", World),
-        ("mariadb", local_twin(MysqlWorld)),
-        pytest.param("mariadb", MysqlWorld, marks=pytest.mark.long),
-        pytest.param("mysql", MysqlWorld, marks=pytest.mark.long),
+        ("postgres", World, "delta"),
+        ("mariadb", local_twin(MysqlWorld), "iceberg"),
+        pytest.param("mariadb", MysqlWorld, "iceberg", marks=pytest.mark.long),
+        pytest.param("mysql", MysqlWorld, "iceberg", marks=pytest.mark.long),
     ],
     ids=["postgres", "mariadb, local", "mariadb", "mysql"],
 )
 def test_a_row_that_is_too_large_stops_its_table_or_waits_and_the_others_go_on(
-    request: pytest.FixtureRequest, world_maker: MakeWorld, server: str, kind: type[World]
+    request: pytest.FixtureRequest,
+    world_maker: MakeWorld,
+    server: str,
+    kind: type[World],
+    form: str,
 ) -> None:
     """Guards `sizes`: Spark's JVM, which holds each value many times, would end with the whole run,
-    again and again, and the deletion of the row at the source would not help."""
+    again and again, and the deletion of the row at the source would not help. From PostgreSQL it is
+    also the whole path into Delta."""
     with world_maker(
         server=request.getfixturevalue(server), kind=kind, prepare=make_tables, tables=TABLES,
-        choices=CHOICES, environment=SMALL_LIMIT,
+        choices=CHOICES, environment=SMALL_LIMIT, format=form,
     ) as world:  # fmt: skip
         world.start()
         world.settle()

@@ -26,7 +26,7 @@ def twin() -> Iterator[Runs]:
         yield lambda text: db.execute(text).fetchall()
 
 
-@pytest.mark.oldest_postgresql
+@pytest.mark.oldest_postgresql(is_long=True)
 def test_postgresql_runs_the_statements_of_every_mode(database: Database, twin: Runs) -> None:
     """Guards what PostgreSQL's MERGE demands (no prefix in SET, a full join that can be hashed) and
     the path without it."""

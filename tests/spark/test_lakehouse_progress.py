@@ -81,6 +81,7 @@ def test_a_watermark_is_a_row_that_plain_readers_see(
     assert [r["replicator"] for r in reported(house)] == ["r2"]
 
 
+@pytest.mark.long_with("delta")
 def test_a_table_of_somebody_else_is_not_written_and_the_name_is_kept(house: Lakehouse) -> None:
     """Guards the look at the owner's mark before the progress table is written, and the
     assessment's look at the name."""

@@ -29,6 +29,7 @@ def house(
     return Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
 
 
+@pytest.mark.long_with("file")
 @pytest.mark.parametrize("reader", [True, False], ids=["file", "queries"])
 def test_a_version_older_than_the_history_stays_for_rewinds(
     spark: Any,

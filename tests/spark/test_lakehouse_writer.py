@@ -81,6 +81,7 @@ def test_a_table_that_was_dropped_and_copied_again_is_merged_into(house: Lakehou
     assert house.read(schema) == [(2, "c", None), (3, "d", None)]
 
 
+@pytest.mark.long_with("delta")
 def test_a_batch_inserts_updates_and_deletes_once(house: Lakehouse) -> None:
     """Guards the token in `LakehouseWriter.merge` (CORRECTNESS 13): a batch whose sequence the
     table has is not applied again."""
@@ -159,6 +160,7 @@ def test_a_table_without_key_is_appended_to(house: Lakehouse) -> None:
     assert house.read(schema) == [(1, "a", "x"), (1, "a", "x"), (2, "b", None)]
 
 
+@pytest.mark.long_with("delta")
 def test_an_empty_batch_moves_only_the_token(house: Lakehouse) -> None:
     """Guards `without_rows` (CORRECTNESS 14): the token must advance where nothing is left of a
     batch, or it is taken for a target that is behind."""
@@ -169,6 +171,7 @@ def test_an_empty_batch_moves_only_the_token(house: Lakehouse) -> None:
     assert house.read(schema) == [(1, "a", "x")]
 
 
+@pytest.mark.long_with("delta")
 def test_a_resync_shows_the_old_rows_until_it_is_published(house: Lakehouse) -> None:
     """Its names hold what Spark would replace: in statements, and where rows are appended to a
     branch."""
@@ -205,6 +208,7 @@ def test_a_copy_whose_columns_stand_in_another_order_keeps_their_values(house: L
     assert house.records(schema) == [{"id": 1, "name": "b", "note": "y"}]
 
 
+@pytest.mark.long_with("delta")
 def test_a_table_that_is_gone_or_foreign_is_not_written(house: Lakehouse) -> None:
     """Guards `state.own_token`, `begin` and `drop` (CORRECTNESS 13): a table that another made
     under our name would be merged into, replaced or removed."""
