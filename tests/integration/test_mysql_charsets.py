@@ -64,6 +64,7 @@ def test_every_character_of_a_single_byte_set(any_database: SqlDatabase) -> None
         assert log[charset].null_count == (129 if charset == "ascii" and is_strict else 0)
 
 
+@pytest.mark.long_with("mysql")
 @pytest.mark.parametrize("charset", LONG_SETS)
 def test_every_code_of_a_set_of_several_bytes(any_database: SqlDatabase, charset: str) -> None:
     """Guards the places where a codec differs from the servers, and codes without a character,

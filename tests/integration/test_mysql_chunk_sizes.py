@@ -46,6 +46,7 @@ def chunks_of(follower: Follower, rows_per_chunk: int) -> list[tuple[int, int, l
     return found
 
 
+@pytest.mark.long_with("mysql")
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("is_measured", [True, False])
 def test_chunks_are_cut_by_the_bytes_that_their_rows_have(
@@ -84,6 +85,7 @@ def test_rows_that_can_not_be_long_are_not_measured(
     assert asked == []
 
 
+@pytest.mark.long_with("mysql")
 @pytest.mark.parametrize("key", KEYS)
 def test_a_table_whose_statistics_are_old_is_cut_all_the_same(
     database: SqlDatabase, key: str

@@ -120,6 +120,7 @@ OF_MARIADB = {"uuid": DASHED, "inet6": f"concat('fe80::', right({HEX}, 4), ':', 
 KEY_ROWS = 300
 
 
+@pytest.mark.long_with("mysql")
 def test_chunks_of_any_key_cover_the_table_once(database: SqlDatabase) -> None:
     """Guards the boundaries of chunks, whatever the key's type, collation and length: nothing
     twice, nothing left out; fails where an end is compared otherwise than the server sorts it."""

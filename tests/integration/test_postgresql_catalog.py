@@ -71,6 +71,7 @@ class TestList:
         while listed(database)["public.small"].rows_estimated != 50:
             assert time.monotonic() < deadline
 
+    @pytest.mark.oldest_postgresql(is_long=True)
     def test_two_thousand_tables_are_listed_in_a_second(self, database):
         """Guards the form of `catalog.LIST`: fails where it looks through a whole catalog for each
         table instead of asking by an index."""
