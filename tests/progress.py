@@ -1,6 +1,6 @@
 """What is reported beside pytest's own lines: a failure at once, since a run that is broken off
-tells nothing at its end, and at the end the time of each suite, of plugins whose own tests take too
-long, and of all."""
+tells nothing at its end, and at the end the time of each suite, of the longest files, of plugins
+whose own tests take too long, and of all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from tests import plugin_minutes
 
 BUDGET_MINUTES = 25
 """What `make test` may take on two cores."""
+LONGEST_FILES = 40
+"""Of so many the seconds are said: what makes `make test` shorter begins with these."""
 
 
 class Progress:
@@ -50,6 +52,8 @@ class Progress:
             self._terminal.write_line(walk)
         reported = (f"{suite} {seconds:.0f} s" for suite, seconds in self._seconds.items())
         self._terminal.write_line(", ".join(reported))
+        longest = (f"{f} {s:.0f} s" for f, s in self._files.most_common(LONGEST_FILES))
+        self._terminal.write_line(f"Longest files: {', '.join(longest)}")
         known = plugin_minutes.plugins()
         if over := plugin_minutes.over(self._files, known):
             most = f"of {plugin_minutes.MOST_SECONDS} s for a plugin's own tests"
