@@ -116,6 +116,8 @@ class Table(models.Model):
     spent = models.JSONField(default=dict, blank=True)
     scanned_bytes = models.BigIntegerField(null=True, blank=True)
     is_pruned = models.BooleanField(default=True)
+    estimated_bytes = models.BigIntegerField(null=True, blank=True)
+    estimate_accuracy = models.CharField(max_length=10, blank=True)
     is_snapshot_done = models.BooleanField(default=False)
     is_resync_asked = models.BooleanField(default=False)
     rewind_to = models.DateTimeField(null=True, blank=True)

@@ -75,6 +75,8 @@ class TableView:
             "needs_resync": row.needs_resync,
             "scanned_bytes": row.scanned_bytes,
             "is_pruned": row.is_pruned,
+            "estimated_bytes": row.estimated_bytes,
+            "estimate_accuracy": row.estimate_accuracy,
             "is_given_up": row.is_given_up,
         }
 

@@ -188,16 +188,35 @@ class SnapshotPlace:
         return f"{self.folder}/{number:08d}"
 
 
+class Accuracy(StrEnum):
+    """What an estimate of bytes says of the bytes that are read in the end."""
+
+    EXACT = "exact"
+    AT_LEAST = "at_least"
+    AT_MOST = "at_most"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The bytes that a merge will read, as the target's service says before the merge runs."""
+
+    bytes: int
+    accuracy: Accuracy
+
+
 @dataclass(frozen=True, slots=True)
 class MergeCost:
     """What a merge used of a service that counts or charges. `units`: of the plugin's `budget`,
     such as load jobs. `scanned_bytes`: bytes that it read at the target; None: not known.
     `is_pruned` False: it could leave no part of the table out, as it would where the table is
-    clustered by its key and the batch has key ranges."""
+    clustered by its key and the batch has key ranges. `estimate`: None where the service was not
+    asked before this merge."""
 
     units: int = 1
     scanned_bytes: int | None = None
     is_pruned: bool = True
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from replicators.connectors.model.modes import Mode, text_of
 from replicators.connectors.problems.problem import Severity
 
 register = template.Library()
+_BOUNDS = {"exact": "exactly", "at_least": "at least", "at_most": "at most"}
 
 THEME_COOKIE = "theme"
 NOTICES = {
@@ -161,6 +162,12 @@ def problem(found: dict[str, Any], href: str = "", action: str = "") -> dict[str
 def mode_label(value: str) -> str:
     """The name of a mode."""
     return text_of(Mode(value)).label
+
+
+@register.filter
+def bound(accuracy: str) -> str:
+    """How exact an estimate is, in words before its number."""
+    return _BOUNDS.get(accuracy, "about")
 
 
 @register.filter

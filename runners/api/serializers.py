@@ -11,6 +11,7 @@ from replicators.api.serializers import StrictMixin, TableWordMixin
 from replicators.config import target_can
 from replicators.connectors.capabilities import Delivery
 from replicators.connectors.model.modes import Mode
+from replicators.connectors.target import Accuracy
 from runners.models import Event, LogLine
 from runners.states import REPLICATOR_STATES, TABLES_SHOWN, TableState
 
@@ -51,7 +52,9 @@ class TableSerializer(TableStatusSerializer):
     `needs_resync`: only a re-sync can bring the table back. `is_given_up`: the retry time is used
     up, so the table waits until a person asks for a retry. `scanned_bytes`: bytes that the last
     merge read at the target; null where the target does not say it. `is_pruned` false: that
-    merge could leave no part of the table out."""
+    merge could leave no part of the table out. `estimated_bytes`: what a merge reads by the
+    target's own estimate, asked for before a merge once an hour; null where there is none.
+    `estimate_accuracy`: `exact`, `at_least`, `at_most`, `unknown`, or empty."""
 
     mode = serializers.ChoiceField([m.value for m in Mode])
     called = serializers.CharField()
@@ -63,6 +66,8 @@ class TableSerializer(TableStatusSerializer):
     needs_resync = serializers.BooleanField()
     scanned_bytes = serializers.IntegerField(allow_null=True)
     is_pruned = serializers.BooleanField()
+    estimated_bytes = serializers.IntegerField(allow_null=True)
+    estimate_accuracy = serializers.ChoiceField([a.value for a in Accuracy], allow_blank=True)
     is_given_up = serializers.BooleanField()
 
 

@@ -368,7 +368,16 @@ class DjangoStore:
 
     def record_cost(self, table: TableId, cost: MergeCost) -> None:
         with self._write():
-            self._row(table).update(scanned_bytes=cost.scanned_bytes, is_pruned=cost.is_pruned)
+            values: dict[str, Any] = {
+                "scanned_bytes": cost.scanned_bytes,
+                "is_pruned": cost.is_pruned,
+            }
+            if cost.estimate is not None:
+                values |= {
+                    "estimated_bytes": cost.estimate.bytes,
+                    "estimate_accuracy": cost.estimate.accuracy,
+                }
+            self._row(table).update(**values)
 
     def record_skipped(self, tables: Sequence[TableId], sequence: int) -> None:
         keys = self._tables.keys(tables)

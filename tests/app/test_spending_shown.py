@@ -12,7 +12,7 @@ from django.test import Client
 from replicators.connectors import registry
 from replicators.connectors.budgets import HOUR_SECONDS, Budget
 from replicators.connectors.model.schema import TableId
-from replicators.connectors.target import MergeCost
+from replicators.connectors.target import Accuracy, Estimate, MergeCost
 from replicators.models import Replicator
 from runners.engine.apply.spending import Spending
 from runners.models import Table
@@ -69,6 +69,30 @@ def test_bytes_read_are_shown_and_a_whole_table_is_warned_of(
     tables: Any = browser.get(f"/api/v1/replicators/{replicator.pk}/tables/").json()
     shown = {t["table"]: (t["scanned_bytes"], t["is_pruned"]) for t in tables}
     assert shown == {"orders": (1_200_000_000, False), "customers": (None, True)}
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "words"),
+    [
+        (Accuracy.EXACT, "exactly 84.0 MB"),
+        (Accuracy.AT_LEAST, "at least 84.0 MB"),
+        (Accuracy.AT_MOST, "at most 84.0 MB"),
+        (Accuracy.UNKNOWN, "about 84.0 MB"),
+    ],
+)
+def test_what_a_merge_will_read_is_shown_until_a_newer_estimate(
+    browser: Client, replicator: Replicator, store: DjangoStore, accuracy: Accuracy, words: str
+) -> None:
+    """Guards that a merge without an estimate of its own leaves the last one on the page."""
+    url = f"{replicator.get_absolute_url()}tables/"
+    store.record_cost(ORDERS, MergeCost())
+    assert 'data-testid="estimated"' not in page(browser, url)
+    store.record_cost(ORDERS, MergeCost(estimate=Estimate(84_000_000, accuracy)))
+    store.record_cost(ORDERS, MergeCost(scanned_bytes=9))
+    assert f"estimate: {words}" in page(browser, url)
+    tables: Any = browser.get(f"/api/v1/replicators/{replicator.pk}/tables/").json()
+    shown = {t["table"]: (t["estimated_bytes"], t["estimate_accuracy"]) for t in tables}
+    assert shown == {"orders": (84_000_000, accuracy.value), "customers": (None, "")}
 
 
 def test_a_target_that_counts_nothing_says_nothing(browser: Client, replicator: Replicator) -> None:

@@ -216,7 +216,9 @@ class BigQueryClient:
 
     def run(self, steps: Sequence[Step], *, job: str) -> None:
         """Run the steps as one script in one transaction."""
-        self.jobs.query(dialect.transaction(steps), job)
+        script = dialect.transaction(steps)
+        self.jobs.estimate(script)
+        self.jobs.query(script, job)
 
     def change(self, steps: Sequence[Step], *, job: str) -> None:
         """Run the steps one by one in one script, without a transaction: BigQuery's DDL takes no

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,17 +19,20 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from replicators.targets.bigquery.cost import Used
+from replicators.targets.bigquery.cost import Used, estimate_of
 from replicators.targets.bigquery.errors import is_passing, translate
 from replicators.targets.bigquery.params import BigQueryParams
 
 if TYPE_CHECKING:
     from google.cloud import bigquery
 
+logger = logging.getLogger(__name__)
 ANSWER_SECONDS = 60.0
 """How long one request may take."""
 REPEAT_SECONDS = 90.0
 """How long a request is sent again while no answer comes."""
+DRY_RUN_SECONDS = 10.0
+"""How long a dry run may take. A merge does not wait longer for its estimate."""
 ATTEMPTS = 4
 FIRST_WAIT_SECONDS = 1.0
 RECENT_SECONDS = 86_400.0
@@ -153,6 +157,30 @@ class Jobs:
             made.result(retry=self.retry, job_retry=None)
 
         return self._run(job, begin, result, attempts)
+
+    def estimate(self, sql: str) -> None:
+        """Ask what a script would read, by a dry run, where this thread's work wants to know it. No
+        fault of it stops the work. An emulator is not asked: it may run the script."""
+        from google.cloud import bigquery
+
+        used: Used | None = getattr(self._local, "used", None)
+        if used is None or not used.wants_estimate or self._params.is_emulated:
+            return
+        used.wants_estimate = False
+        config = bigquery.QueryJobConfig(
+            labels=self._params.label_values, use_query_cache=False, dry_run=True
+        )
+        try:
+            made = self._client.query(
+                sql,
+                job_config=config,
+                retry=None,  # type: ignore[arg-type]
+                job_retry=None,
+                timeout=DRY_RUN_SECONDS,
+            )
+            used.estimate = estimate_of(made.to_api_repr().get("statistics", {}).get("query", {}))
+        except Exception as err:  # noqa: BLE001 (an estimate is for the page only)
+            logger.info("BigQuery did not estimate a merge: %s.", type(err).__name__)
 
     def load(
         self, file: IO[bytes], target: str, config: bigquery.LoadJobConfig, job: str

@@ -25,7 +25,7 @@ from replicators.connectors.target import (
 from replicators.targets.bigquery import naming, types
 from replicators.targets.bigquery.client import BigQueryClient, row_of
 from replicators.targets.bigquery.connection import open_client
-from replicators.targets.bigquery.cost import Used, cost_of
+from replicators.targets.bigquery.cost import Estimates, Used, cost_of
 from replicators.targets.bigquery.errors import translate
 from replicators.targets.bigquery.jobs import work_of
 from replicators.targets.bigquery.params import BigQueryParams
@@ -46,6 +46,7 @@ class BigQueryWriter:
             raise translate(err, params.project) from err
         self.client = BigQueryClient(opened, params)
         self._staged: dict[TableId, Names | None] = {}
+        self._estimates = Estimates()
         places = SqlPlaces(lambda table: naming.names(params, table), folder, naming.progress_names)
         self._inner = SqlMergeTarget(self.client, places, Types(types.native, types.is_wider))
 
@@ -113,10 +114,13 @@ class BigQueryWriter:
         """See `MergeTarget.merge`."""
         renamed = self._renamed(batch)
         with self._work(table, batch.sequence) as used:
+            used.wants_estimate = bool(batch.rows) and self._estimates.is_due(table.source)
             done = self._inner.merge(table, renamed)
             self._staged[table.source] = self.client.last_loaded
             if done.was_applied and self._params.keep_staging and batch.paths and batch.rows:
                 self.client.keep(self.names(table.source), job="keep")
+        if used.estimate is not None:
+            self._estimates.made(table.source)
         return replace(done, cost=cost_of(used, renamed)) if done.was_applied else done
 
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:

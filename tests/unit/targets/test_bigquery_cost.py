@@ -15,9 +15,15 @@ from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Bytes, Int
 from replicators.connectors.params import InvalidParams
-from replicators.connectors.target import FoldedBatch, KeyRange, MergeCost
+from replicators.connectors.target import Accuracy, Estimate, FoldedBatch, KeyRange, MergeCost
 from replicators.targets.bigquery.connection import open_client
-from replicators.targets.bigquery.cost import Used, cost_of, is_pruned
+from replicators.targets.bigquery.cost import (
+    ESTIMATE_SECONDS,
+    Estimates,
+    Used,
+    cost_of,
+    is_pruned,
+)
 from replicators.targets.bigquery.jobs import Jobs
 from replicators.targets.bigquery.naming import names
 from replicators.targets.bigquery.params import BigQueryParams
@@ -77,6 +83,87 @@ def test_every_attempt_of_a_load_job_is_counted_and_the_bytes_of_queries_are_add
         jobs.query("SELECT 2", "more")
     assert used == Used(loads=2, bytes_read=80)
     jobs.query("SELECT 3", "outside")
+
+
+class Answers:
+    """A client that answers dry runs in the form of BigQuery's REST reference, and keeps what it
+    was asked."""
+
+    def __init__(self, statistics: dict[str, Any] | None) -> None:
+        self._statistics = statistics
+        self.asked: list[bool] = []
+
+    def query(self, _sql: str, *, job_config: Any, **_: Any) -> Any:
+        self.asked.append(bool(job_config.dry_run))
+        if not job_config.dry_run:
+            return Job("query", 40)
+        if self._statistics is None:
+            raise ServiceUnavailable("busy")
+        told = {"statistics": {"query": self._statistics}}
+        return SimpleNamespace(to_api_repr=lambda: told)
+
+    def list_jobs(self, **_: Any) -> list[Any]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("statistics", "expected"),
+    [
+        (
+            {"totalBytesProcessed": "1200", "totalBytesProcessedAccuracy": "PRECISE"},
+            Estimate(1200, Accuracy.EXACT),
+        ),
+        (
+            {"totalBytesProcessed": "1200", "totalBytesProcessedAccuracy": "UPPER_BOUND"},
+            Estimate(1200, Accuracy.AT_MOST),
+        ),
+        (
+            {"totalBytesProcessed": "0", "totalBytesProcessedAccuracy": "LOWER_BOUND"},
+            Estimate(0, Accuracy.AT_LEAST),
+        ),
+        ({"totalBytesProcessed": "7"}, Estimate(7, Accuracy.UNKNOWN)),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_a_script_is_estimated_by_a_dry_run_before_it_runs(
+    statistics: dict[str, Any] | None, expected: Estimate | None
+) -> None:
+    """Guards `Jobs.estimate`: asked once a piece of work, and no fault of it stops the work. The
+    bytes of the dry run are not counted as read."""
+    client: Any = Answers(statistics)
+    jobs = Jobs(client, BigQueryParams("shop-copies"))
+    with jobs.work("replicator_x_", "1_7") as used:
+        jobs.estimate("SELECT 1")
+        assert client.asked == [], "nobody asked for it"
+        used.wants_estimate = True
+        jobs.estimate("MERGE")
+        jobs.query("MERGE", "merge")
+        jobs.estimate("MERGE")
+    assert client.asked == [True, False]
+    assert (used.bytes_read, used.estimate) == (40, expected)
+    assert cost_of(used, BATCH).estimate == expected
+
+
+def test_a_table_is_estimated_again_after_an_hour() -> None:
+    now = [0.0]
+    estimates = Estimates(lambda: now[0])
+    other = TableId("shop", "lines")
+    assert estimates.is_due(SCHEMA.id)
+    estimates.made(SCHEMA.id)
+    assert not estimates.is_due(SCHEMA.id) and estimates.is_due(other)
+    now[0] = ESTIMATE_SECONDS + 1
+    assert estimates.is_due(SCHEMA.id)
+
+
+def test_an_emulator_is_not_asked_for_an_estimate() -> None:
+    """Guards that a script isn't run twice by an emulator that does not know dry runs."""
+    client: Any = Answers({"totalBytesProcessed": "7"})
+    jobs = Jobs(client, BigQueryParams("shop-copies", endpoint="http://127.0.0.1:9"))
+    with jobs.work("replicator_x_", "1_7") as used:
+        used.wants_estimate = True
+        jobs.estimate("MERGE")
+    assert client.asked == [] and used.estimate is None
 
 
 def test_another_project_may_run_and_pay_for_the_jobs() -> None:
