@@ -247,7 +247,7 @@ class Merger(Applier):
         )
         folded = time.monotonic()
         try:
-            if not self._write(row, batch):
+            if not self._write(row, batch, is_cut=sequence < reached.sequence):
                 return False
         finally:
             for path in batch.paths:
@@ -267,7 +267,9 @@ class Merger(Applier):
         failpoints.hit("merge_recorded")
         return True
 
-    def _write(self, row: TableRow, batch: FoldedBatch) -> bool:
+    def _write(self, row: TableRow, batch: FoldedBatch, *, is_cut: bool = False) -> bool:
+        """`is_cut`: the batch ends before the frontier, at a limit of its size or at a change of
+        the schema."""
         table = target_table(self._replicator, row)
         undecided = undecided_keys(batch)
         if undecided is None:
@@ -282,7 +284,8 @@ class Merger(Applier):
                 self._ahead.discard(row.id)
                 return True
         position = self.decoded_upto()
-        filled = self._filler.fill(table, batch, self.unmerged(row), position, undecided)
+        waiting = self.unmerged(row)
+        filled = self._filler.fill(table, batch, waiting, position, undecided, is_cut=is_cut)
         if filled is None:
             return False
         if undecided is not None:

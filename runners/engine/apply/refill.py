@@ -64,19 +64,24 @@ class Filler:
         files: Sequence[ChangeFileRow],
         position: int,
         also: pa.Table | None = None,
+        *,
+        is_cut: bool = False,
     ) -> FoldedBatch | None:
         """The batch with its missing values. None means: not yet; fold again when more of the log
         is decoded. `files` are all files of the table that wait for a merge; the log is decoded up
         to `position`. `target:row-missing` where the source can't help. `also`: keys of further
-        rows whose values are wanted."""
+        rows whose values are wanted. `is_cut`: whether the batch ends before the frontier, so that
+        it will not grow however much of the log is decoded."""
         if self._reader is None:
             raise ReplicationError("target:row-missing", table=table.source)
         missing = _joined(self._writer.missing_rows(table, batch), also)
         place = table.source, table.generation
         read = self._read.pop(place, None)
         if read is not None and _moved(read, files):
-            if batch.sequence <= read.sequence:
+            if is_cut and batch.sequence <= read.sequence:
                 raise ReplicationError("target:row-missing", table=table.source)
+            if batch.sequence <= read.sequence:
+                return None  # Files beyond the frontier are listed before it moves past them.
             read = None
         if read is None or not _covers(read, missing):
             with self._reader() as reader:

@@ -159,12 +159,28 @@ def test_after_a_key_change_without_all_values_it_is_read_again_or_the_table_sto
     again = batch_of(tmp_path, [partial(1)], sequence)
     if sequence == 7:
         with pytest.raises(ReplicationError, match="target:row-missing"):
-            fill.fill(TABLE, again, moved, 100)
+            fill.fill(TABLE, again, moved, 100, is_cut=True)
     else:
         filled = fill.fill(TABLE, again, moved, 100)
         assert filled is not None
         assert rows_of(filled)[0][2] == "of the row that came"
     assert source.asked == asked
+
+
+def test_a_key_change_beyond_the_frontier_makes_a_merge_wait_for_it(tmp_path: Path) -> None:
+    """Guards against a table that stops for no reason: files of a segment are listed before the
+    frontier moves past it. A merge that is tried again at once ends where the last one did, but the
+    next one ends later and reads the row again."""
+    source = Source((1, "x", "other", "long"))
+    fill = filler(source)
+    batch = batch_of(tmp_path, [partial(1)])
+    assert fill.fill(TABLE, batch, [], 99) is None
+    moved = waiting(9, has_key_changes=True)
+    assert fill.fill(TABLE, batch, moved, 100) is None
+    source.rows = [(1, "x", "other", "of the row that came")]
+    filled = fill.fill(TABLE, batch_of(tmp_path, [partial(1)], 9), moved, 100)
+    assert filled is not None
+    assert rows_of(filled)[0][2] == "of the row that came"
 
 
 def test_keys_that_were_not_asked_for_are_asked_for(tmp_path: Path) -> None:
