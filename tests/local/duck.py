@@ -4,6 +4,7 @@ while a run goes on."""
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +48,9 @@ from tests.local.held import HeldRows
 
 NAME = "duck"
 PATIENCE = 60.0
+_CONNECTING = threading.Lock()
+"""The first connection to a file makes the database, and then gives it its functions for Arrow. A
+second thread that connected in between would not find them."""
 
 
 def native(kind: LogicalType) -> str:  # noqa: C901 - one line for each type
@@ -131,7 +135,8 @@ class DuckClient:
         until = time.monotonic() + PATIENCE
         while True:
             try:
-                connection = duckdb.connect(self.path)
+                with _CONNECTING:
+                    connection = duckdb.connect(self.path)
                 break
             except duckdb.IOException as err:
                 if "lock" not in str(err) or time.monotonic() > until:
@@ -143,7 +148,8 @@ class DuckClient:
         except duckdb.Error as err:
             raise _translated(err) from err
         finally:
-            connection.close()
+            with _CONNECTING:
+                connection.close()
 
     def records(self, names: Names) -> list[dict[str, Any]]:
         """All rows of a table by column name, in order."""
