@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from replicators.connectors.model.schema import TableId
+from replicators.connectors.mysql import sql
 from replicators.connectors.problems.problem import Problem
-from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, Server, query
 from replicators.sources.mysql.foreign_keys import ALL, INLINE_SINCE, NAMED, NONE
 

@@ -17,7 +17,7 @@ from replicators.connectors.model.schema import (
     TableSelection,
     TableSummary,
 )
-from replicators.sources.mysql import sql
+from replicators.connectors.mysql import sql
 from replicators.sources.mysql.connections import Connection, connect, query
 from replicators.sources.mysql.conversions import NUMBERED
 from replicators.sources.mysql.errors import translate

@@ -12,10 +12,11 @@ import pymysql
 from replicators.connectors.closing import Closing
 from replicators.connectors.filters.problems import filter_problems
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.mysql import sql
 from replicators.connectors.problems.columns import column_problems
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem, Severity
-from replicators.sources.mysql import filters, sql
+from replicators.sources.mysql import filters
 from replicators.sources.mysql.cascades import are_logged, cascades
 from replicators.sources.mysql.catalog import describe
 from replicators.sources.mysql.connections import Connection, Server, connect, query, server_of

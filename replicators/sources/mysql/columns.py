@@ -9,8 +9,8 @@ from replicators.connectors.arrow.unsupported import Fault, unsupported_values
 from replicators.connectors.model.changes import FAULT_FIELDS
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import arrow_type
+from replicators.connectors.mysql import sql
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.sources.mysql import sql
 from replicators.sources.mysql.forms import NotText, finish
 from replicators.sources.mysql.results import Block
 from replicators.sources.mysql.unsupported import fitting, no_days

@@ -3,18 +3,15 @@ alike."""
 
 from __future__ import annotations
 
-import os
 import ssl
-import stat
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import pymysql
 from pymysql.connections import Connection
 
 from replicators.connectors import limits
-from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.mysql import tls
 from replicators.sources.mysql.errors import CONNECT_SECONDS, translate
 from replicators.sources.mysql.offsets import MARIADB, MYSQL, Coordinates
 from replicators.sources.mysql.params import MysqlParams
@@ -22,7 +19,6 @@ from replicators.sources.mysql.params import MysqlParams
 __all__ = ["Connection", "Server", "connect", "log_end", "query", "records", "server_of"]
 
 READ_SECONDS = 60
-CERTIFICATE_BYTES = 4 << 20
 
 # Overrides of the server's global settings: a copy leaves out no row, reads no uncommitted row, and
 # has no time limit. MariaDB ignores the first comment, MySQL the second.
@@ -38,73 +34,6 @@ SETTINGS = (
 )
 
 
-@cache
-def _encrypting() -> ssl.SSLContext:
-    """TLS that verifies no certificate. Made once: a copy opens a connection for each chunk."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-class _Preferring(Connection):
-    """Uses TLS if the server offers it."""
-
-    def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
-        return sslp if isinstance(sslp, ssl.SSLContext) else _encrypting()
-
-    def _get_server_information(self) -> None:
-        """Read the server's greeting, which comes first, under our time limits."""
-        limits.watch(self._sock.fileno())
-        super()._get_server_information()
-
-
-def _certificates(path: str) -> str:
-    """The text of a file of certificates. The file is opened non-blocking: a pipe would make us
-    wait forever."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            text = _regular_text(fd, path)
-        finally:
-            os.close(fd)
-    except OSError as err:
-        reason = "is not there" if isinstance(err, FileNotFoundError) else "can't be read"
-        raise _no_certificates(path, reason) from err
-    if not text.strip():  # with an empty text this machine's own certificates would be used
-        raise _no_certificates(path, "is empty")
-    return text
-
-
-def _regular_text(fd: int, path: str) -> str:
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
-        raise _no_certificates(path, "is not a regular file")
-    if found.st_size > CERTIFICATE_BYTES:
-        raise _no_certificates(path, "is too large for a file of certificates")
-    with open(fd, "rb", closefd=False) as file:
-        return file.read(CERTIFICATE_BYTES).decode("ascii", "ignore")
-
-
-def _no_certificates(path: str, reason: str) -> ReplicationError:
-    return ReplicationError("source:tls-file", path=path, reason=reason)
-
-
-def tls_context(params: MysqlParams) -> ssl.SSLContext | None:
-    """The TLS rules. None means: use TLS if the server offers it."""
-    if params.tls == "require":
-        return _encrypting()
-    if params.tls == "verify-full":
-        trusted = _certificates(params.tls_ca) if params.tls_ca else None
-        try:
-            return ssl.create_default_context(cadata=trusted)
-        except (OSError, ValueError) as err:
-            if trusted is None:
-                raise ReplicationError("source:tls", sslmode=params.tls) from err
-            raise _no_certificates(params.tls_ca, "holds no certificates in PEM form") from err
-    return None
-
-
 def _settings() -> str:
     """The session's settings. With them the server itself ends a slow catalog query."""
     seconds = limits.statement_seconds()
@@ -114,6 +43,11 @@ def _settings() -> str:
         "max_execution_time = 0", f"max_execution_time = {seconds * 1000:.0f}"
     )
     return pinned.replace("max_statement_time = 0", f"max_statement_time = {seconds:.0f}")
+
+
+def tls_context(params: MysqlParams) -> ssl.SSLContext | None:
+    """The TLS rules. None means: use TLS if the server offers it."""
+    return tls.context(params.tls, params.tls_ca, failed="source:tls", file="source:tls-file")
 
 
 def connect(params: MysqlParams, **more: Any) -> Connection:
@@ -135,10 +69,7 @@ def connect(params: MysqlParams, **more: Any) -> Connection:
         **more,
     }
     try:
-        context = tls_context(params)
-        if context is not None:
-            options["ssl"] = context
-        return _Preferring(**options)
+        return tls.connect(options, tls_context(params))
     except (pymysql.Error, OSError) as err:
         raise translate(err, params) from err
 

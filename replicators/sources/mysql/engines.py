@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from replicators.connectors.model.schema import TableId
+from replicators.connectors.mysql import sql
 from replicators.connectors.problems.problem import Problem
-from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, query
 
 ENGINES = frozenset({"innodb", "myisam", "aria", "rocksdb", "tokudb", "archive", "partition"})

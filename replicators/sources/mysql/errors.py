@@ -8,8 +8,8 @@ import ssl
 from dataclasses import dataclass
 
 from replicators.connectors.model.schema import TableId
+from replicators.connectors.mysql import sql
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.sources.mysql import sql
 from replicators.sources.mysql.params import MysqlParams
 
 CONNECT_SECONDS = 5

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pymysql
 
 from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.mysql import sql
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import Chunk
-from replicators.sources.mysql import sql
 from replicators.sources.mysql.columns import select_list, to_batch
 from replicators.sources.mysql.connections import (
     Connection,

@@ -9,7 +9,7 @@ from replicators.connectors.filters import sql as sql_filters
 from replicators.connectors.filters.sql import Words
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import Boolean, Date, Enum, Float, String, Timestamp, Uuid
-from replicators.sources.mysql import sql
+from replicators.connectors.mysql import sql
 
 ZERO_DATES = "a zero date is another value in the copy"
 OWN_FORM = "it is copied as text in a form of its own"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import pymysql
 
 from replicators.connectors.model.schema import Column, TableSchema
-from replicators.sources.mysql import sql
+from replicators.connectors.mysql import sql
 from replicators.sources.mysql.connections import Connection, query
 from replicators.sources.mysql.ranges import Part, between, condition, key_at, keys_of
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.model.types import Unsupported
+from replicators.connectors.mysql import sql
 from replicators.connectors.problems.problem import Problem
-from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, query
 
 COMPRESSED = re.compile(r" ?/\*M?!\d* COMPRESSED(?:=\w+)?\*/", re.IGNORECASE)

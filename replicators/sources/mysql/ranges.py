@@ -10,7 +10,7 @@ from typing import Any
 
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Enum, Int
-from replicators.sources.mysql import sql
+from replicators.connectors.mysql import sql
 from replicators.sources.mysql.connections import Connection, query, records
 
 End = tuple[Any, ...]

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import pymysql
 
 from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.mysql import sql
 from replicators.connectors.problems.problem import Problem
-from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, Server, log_end, query, records
 from replicators.sources.mysql.params import MysqlParams
 

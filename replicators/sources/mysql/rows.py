@@ -13,8 +13,8 @@ import pymysql
 from replicators.connectors.closing import Closing
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.mysql import sql
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.sources.mysql import sql
 from replicators.sources.mysql.columns import select_list, to_batch
 from replicators.sources.mysql.connections import connect, log_end, server_of
 from replicators.sources.mysql.continuity import counted

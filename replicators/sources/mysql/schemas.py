@@ -21,10 +21,10 @@ from replicators.connectors.model.types import (
     Unsupported,
     type_to_json,
 )
+from replicators.connectors.mysql import sql
 from replicators.connectors.schema.numbering import ColumnNumbering
 from replicators.connectors.schema.steps import SchemaStep, StepKind
 from replicators.sources.mysql import kernels as k
-from replicators.sources.mysql import sql
 from replicators.sources.mysql.charsets import UTF8, decoder_of
 from replicators.sources.mysql.defaults import missing_of
 from replicators.sources.mysql.tablemaps import (

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from replicators.connectors.mysql import sql
 from replicators.connectors.setup import SetupStep
-from replicators.sources.mysql import sql
 
 
 def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:

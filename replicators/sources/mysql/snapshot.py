@@ -16,9 +16,9 @@ import pymysql
 from replicators.connectors.closing import Closing
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.mysql import sql
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import Chunk, SnapshotPoint, SnapshotWait
-from replicators.sources.mysql import sql
 from replicators.sources.mysql.cascades import are_logged, cascades
 from replicators.sources.mysql.catalog import describe
 from replicators.sources.mysql.columns import select_list, to_batch

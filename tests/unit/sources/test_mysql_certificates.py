@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from replicators.connectors.mysql.tls import CERTIFICATE_BYTES
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql import connections
 from replicators.sources.mysql.params import MysqlParams
@@ -62,7 +63,7 @@ def test_what_is_no_file_of_certificates_is_named(tmp_path: Path, name: str, sai
     (tmp_path / "text").write_text("nothing of the kind: ü")
     (tmp_path / "empty").touch()
     with (tmp_path / "large").open("wb") as file:
-        file.truncate(connections.CERTIFICATE_BYTES + 1)
+        file.truncate(CERTIFICATE_BYTES + 1)
     with pytest.raises(ReplicationError) as caught:
         _context(tmp_path / name)
     assert caught.value.code == "source:tls-file"

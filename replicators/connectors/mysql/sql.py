@@ -1,4 +1,4 @@
-"""Quoting for SQL text; the one place of this plugin that joins names into statements."""
+"""Quoting for SQL text of MySQL and MariaDB: the one place that joins names into statements."""
 
 from __future__ import annotations
 

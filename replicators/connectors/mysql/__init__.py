@@ -1,0 +1,1 @@
+"""What MySQL and MariaDB as a source and as a target share."""
