@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from replicators.connectors.compare import casting
 from replicators.connectors.compare.config import Column as Configured
 from replicators.connectors.compare.config import CompareConfig, InputFormat
 from replicators.connectors.compare.hashing import KEY_HASH, VALUE_HASH, hashed
@@ -189,13 +190,16 @@ def _cast(raw: DataFrame, config: CompareConfig) -> DataFrame:
     reasons: list[Column] = []
     if _BROKEN in raw.columns:
         reasons.append(_when(F.col(_BROKEN).isNotNull(), "the line does not fit the header"))
+    values: list[Column] = []
     for column in config.columns:
-        reasons += _reasons(column, _cast_one(raw, column))
+        value, is_cut = _cast_one(raw, column)
+        values.append(F.when(~is_cut, value).alias(column.name))
+        reasons += _reasons(column, value, is_cut)
     open_names = [quoted(n) for n in (*config.open_columns, *_if_there(_BROKEN, raw, config))]
     reason = F.concat_ws("; ", *reasons)
     row = F.to_json(F.struct(*open_names), {"ignoreNullFields": "false"})
     return raw.select(
-        *(_cast_one(raw, c).alias(c.name) for c in config.columns),
+        *values,
         reason.alias(REASON),
         F.when(reason != "", row).alias(ROW),
     )
@@ -206,28 +210,31 @@ def _if_there(name: str, raw: DataFrame, config: CompareConfig) -> Sequence[str]
     return (name,) if name in raw.columns and not config.sensitive_columns else ()
 
 
-def _cast_one(raw: DataFrame, column: Configured) -> Column:
+def _cast_one(raw: DataFrame, column: Configured) -> tuple[Column, Column]:
+    """The value, and whether a part of it was lost."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions as F
 
-    found = F.col(quoted(column.name)).try_cast(column.type)
+    given, kind = F.col(quoted(column.name)), raw.schema[column.name].dataType.simpleString()
+    value = casting.cast(given, kind, column.type)
+    is_cut = casting.is_cut(given, kind, column.type, value)
     try:
-        raw.select(found)
+        raw.select(value, is_cut)
     except AnalysisException as err:
         raise ReplicationError(
-            "compare:column-not-castable",
-            column=column.name,
-            found=raw.schema[column.name].dataType.simpleString(),
-            wanted=column.type,
+            "compare:column-not-castable", column=column.name, found=kind, wanted=column.type
         ) from err
-    return found
+    return value, is_cut
 
 
-def _reasons(column: Configured, value: Column) -> list[Column]:
+def _reasons(column: Configured, value: Column, is_cut: Column) -> list[Column]:
     from pyspark.sql import functions as F
 
     came = F.col(quoted(column.name)).isNotNull()
-    found = [_when(came & value.isNull(), f"{column.name} is no {column.type}")]
+    found = [
+        _when(came & value.isNull(), f"{column.name} is no {column.type}"),
+        _when(is_cut, f"{column.name} does not fit {column.type} without a loss"),
+    ]
     if column.is_key:
         found.append(_when(~came, f"the key column {column.name} is NULL"))
     elif not column.is_nullable:

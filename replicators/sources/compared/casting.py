@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from replicators.connectors.compare import casting
 from replicators.connectors.model.schema import Column as TableColumn
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.model.types import Decimal, Int, Json, Uuid
+from replicators.connectors.model.types import Json, Uuid
 from replicators.connectors.spark import quoted
 from replicators.sources.compared.types import name_of, spark_type
 
@@ -19,7 +20,6 @@ FAULTY, REASON, RAW = "_faulty", "_fault_reason", "_fault_raw"
 IS_CORRUPT, CORRUPT = "_is_corrupt", "_corrupt_record"
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _TEXT = "string"
-_DEEPEST_SCALE = 18
 
 
 def cast_rows(rows: DataFrame, schema: TableSchema) -> DataFrame:
@@ -55,13 +55,9 @@ def _cast(column: TableColumn, kind: str) -> Column:
     if isinstance(column.type, Uuid):
         text = F.lower(F.trim(value.cast(_TEXT)))
         return F.when(text.rlike(_UUID), text)
-    if kind == wanted:
-        return value
-    if kind == _TEXT and wanted == "binary":
-        return value.cast("binary")
     if wanted == _TEXT:
         return value.cast(_TEXT)
-    return value.try_cast(wanted)
+    return casting.cast(value, kind, wanted)
 
 
 def _fault(column: TableColumn, kind: str, value: Column) -> Column:
@@ -69,13 +65,8 @@ def _fault(column: TableColumn, kind: str, value: Column) -> Column:
     from pyspark.sql import functions as F
 
     given = F.col(quoted(column.name))
-    is_lost = value.isNull()
-    is_number = isinstance(column.type, Int | Decimal)
-    if is_number and kind != spark_type(column.type):
-        wide = given.try_cast(f"decimal(38,{_DEEPEST_SCALE})")
-        is_lost = is_lost | F.coalesce(wide != value.try_cast(f"decimal(38,{_DEEPEST_SCALE})"),
-                                       F.lit(False))  # fmt: skip
-    return given.isNotNull() & is_lost
+    is_cut = casting.is_cut(given, kind, spark_type(column.type), value)
+    return given.isNotNull() & (value.isNull() | is_cut)
 
 
 def _bits(faults: Iterable[Column]) -> Column:
