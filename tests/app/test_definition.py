@@ -26,6 +26,7 @@ PLACES = {
     "lakehouse": {"warehouse", "format", "catalog_uri", "catalog_name", "namespace"},
     "files": {"location", "format", "bucket", "compression"},
     "postgresql": {"database", "schema"},
+    "mysql": {"database"},
     "bigquery": {"project", "dataset", "location", "endpoint"},
     "elasticsearch": {"index", "json"},
     "subscribers": {"location"},

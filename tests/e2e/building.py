@@ -105,6 +105,14 @@ def fill_postgresql(page: Page, database: Source, **changes: Any) -> None:
         page.locator(f'[name="target.{name}"]').fill(str(value))
 
 
+def fill_mysql(page: Page, given: dict[str, Any], **changes: Any) -> None:
+    """A MySQL or MariaDB server, which the copies go to."""
+    page.locator('input[name="target_kind"][value="mysql"]').check()
+    expect(page.locator('[name="target.host"]')).to_be_visible()
+    for name, value in {**given, **changes}.items():
+        page.locator(f'[name="target.{name}"]').fill(str(value))
+
+
 def fill_bigquery(page: Page, project: str, endpoint: str) -> None:
     """A project of an emulator, in Europe."""
     page.locator('input[name="target_kind"][value="bigquery"]').check()

@@ -19,9 +19,15 @@ class Server(Protocol):
     def tls_ca(self) -> str: ...
 
 
-def host() -> Any:
+def host(*, is_movable: bool = False) -> Any:
     """The server's host."""
-    return param("Host", help="Name or address of the server.", addresses=True, check=host_fault)
+    return param(
+        "Host",
+        help="Name or address of the server.",
+        addresses=True,
+        is_movable=is_movable,
+        check=host_fault,
+    )
 
 
 def port() -> Any:
@@ -34,7 +40,7 @@ def password() -> Any:
     return param("Password", default="", secret=True)
 
 
-def tls() -> Any:
+def tls(*, is_movable: bool = False) -> Any:
     """How the connection is encrypted."""
     return param(
         "TLS",
@@ -42,16 +48,18 @@ def tls() -> Any:
         default="prefer",
         choices=("disable", "prefer", "require", "verify-full"),
         addresses=True,
+        is_movable=is_movable,
     )
 
 
-def authority() -> Any:
+def authority(*, is_movable: bool = False) -> Any:
     """The authorities that `verify-full` trusts."""
     return param(
         "TLS authority",
         help="A file with the certificates that are trusted; empty: those of this machine.",
         default="",
         addresses=True,
+        is_movable=is_movable,
     )
 
 

@@ -220,11 +220,12 @@ def _listed(
     return _shown(query, _place(low), name)
 
 
-def mysql(native: Native) -> SqlDialect:
-    """MySQL 8: no MERGE, and no type names in CAST."""
+def mysql(native: Native, *, is_mariadb: bool = False) -> SqlDialect:
+    """MySQL 8 and MariaDB 10.6: no MERGE, and no type names in CAST. MariaDB has no ANY_VALUE."""
     return SqlDialect(
         "mysql", native, Literals("mysql", casts=False, zone="", typed_text=()), _listed,
-        has_merge=False, has_by_source=False, joined=Joined.TABLES,
+        has_merge=False, has_by_source=False, has_any_value=not is_mariadb,
+        joined=Joined.TABLES,
     )  # fmt: skip
 
 

@@ -3,31 +3,15 @@ rules. A driver's text never gets into them."""
 
 from __future__ import annotations
 
-import re
 import ssl
-from dataclasses import dataclass
 
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.mysql import sql
+from replicators.connectors.mysql.rules import Rule, code_by
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql.params import MysqlParams
 
 CONNECT_SECONDS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Applies where the server's number is one of `numbers` (empty: any) and the text matches
-    `pattern` (empty: any)."""
-
-    code: str
-    numbers: tuple[int, ...] = ()
-    pattern: str = ""
-
-    def fits(self, number: int, text: str) -> bool:
-        return (not self.numbers or number in self.numbers) and (
-            re.search(self.pattern, text, re.IGNORECASE) is not None
-        )
 
 
 RULES = (
@@ -74,12 +58,9 @@ def code_of(err: BaseException) -> str:
         return "source:timeout"
     if isinstance(err, (OSError, EOFError)):
         return "source:connection-lost"
-    arguments: tuple[object, ...] = getattr(err, "args", ())
-    number = arguments[0] if arguments and isinstance(arguments[0], int) else -1
-    text = str(arguments[1]) if len(arguments) > 1 else str(err)
-    for rule in RULES:
-        if rule.fits(number, text):
-            return rule.code
+    code = code_by(RULES, err)
+    if code:
+        return code
     if type(err).__name__ in {"InterfaceError", "InternalError"}:
         return "source:connection-lost"
     return "internal:unexpected"

@@ -20,10 +20,10 @@ from sqlglot import exp
 from replicators.connectors.arrow import reading
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
-from replicators.connectors.model.types import arrow_type
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import trees
 from replicators.connectors.sql.client import Names
+from replicators.connectors.sql.reading import KEYS_A_QUERY, Conditions
 from replicators.targets.bigquery import dialect, naming
 from replicators.targets.bigquery.connection import open_client
 from replicators.targets.bigquery.errors import translate
@@ -33,7 +33,6 @@ from replicators.targets.bigquery.types import native
 if TYPE_CHECKING:
     from replicators.targets.bigquery.client import BigQueryClient
 
-KEYS_A_QUERY = 1000
 _CURRENT = {Mode.SOFT_DELETE: "`_is_deleted` IS NOT TRUE", Mode.HISTORY: "`_is_current`"}
 
 
@@ -51,12 +50,7 @@ class BigQueryRows:
         self, columns: Sequence[str] = (), lower: Any = None, upper: Any = None
     ) -> Iterator[pa.RecordBatch]:
         """See `CurrentRows.rows`."""
-        conditions = []
-        for sign, limit in ((">=", lower), ("<", upper)):
-            if limit is not None:
-                first = self.schema.column(self.schema.key[0])
-                value = reading.scalar(limit, arrow_type(first.type))
-                conditions.append(f"{_name(first)} {sign} {_literal(first, value)}")
+        conditions = self._conditions.between(lower, upper)
         for table in self._read(columns, conditions):
             yield from table.to_batches()
 
@@ -64,20 +58,12 @@ class BigQueryRows:
         """See `CurrentRows.rows_by_keys`."""
         found = [reading.neutral(self.schema, reading.chosen(self.schema, columns)).empty_table()]
         for at in range(0, keys.num_rows, KEYS_A_QUERY):
-            found += self._read(columns, [self._any_key(keys.slice(at, KEYS_A_QUERY))])
+            found += self._read(columns, [self._conditions.any_key(keys.slice(at, KEYS_A_QUERY))])
         return pa.concat_tables(found)
 
-    def _any_key(self, keys: pa.Table) -> str:
-        key = [self.schema.column(n) for n in self.schema.key]
-        values = [keys.column(c.name).to_pylist() for c in key]
-        if len(key) == 1 and None not in values[0]:
-            shown = ", ".join(_literal(key[0], v) for v in values[0])
-            return f"{_name(key[0])} IN ({shown})"
-        rows = (
-            " AND ".join(_is(c, v) for c, v in zip(key, row, strict=True))
-            for row in zip(*values, strict=True)
-        )
-        return f"({' OR '.join(f'({row})' for row in rows)})"
+    @property
+    def _conditions(self) -> Conditions:
+        return Conditions(self.schema, _name, _literal)
 
     def _read(self, columns: Sequence[str], conditions: Sequence[str]) -> Iterator[pa.Table]:
         from google.cloud import bigquery
@@ -117,11 +103,6 @@ def opened(
 
 def _name(column: Column) -> str:
     return dialect.quoted((naming.column(column.name),))
-
-
-def _is(column: Column, value: Any) -> str:
-    name = _name(column)
-    return f"{name} IS NULL" if value is None else f"{name} = {_literal(column, value)}"
 
 
 def _literal(column: Column, value: Any) -> str:

@@ -1,0 +1,184 @@
+"""Preflight of a MySQL or MariaDB target: whether it can be reached and written, and which names
+are taken. Makes and changes nothing: rights are tried on tables that do not exist."""
+
+# ruff: noqa: S608 - names are quoted
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pymysql
+
+from replicators.connectors.closing import Closing
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.mysql import sql
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.names import shared_names
+from replicators.connectors.problems.problem import Problem, Severity
+from replicators.targets.mysql import naming
+from replicators.targets.mysql.connections import Connection, connect, query
+from replicators.targets.mysql.errors import DENIED, translate
+from replicators.targets.mysql.params import RIGHTS, MysqlTargetParams
+
+MOST_COLUMNS = 1000
+"""InnoDB has 1,017; our staging table has some more than the table."""
+OLDEST_MYSQL, OLDEST_MARIADB = (8, 0, 17), (10, 6, 0)
+SERVER = """
+SELECT version(), @@lower_case_table_names, @@global.read_only, @@log_bin, @@binlog_format,
+       @@innodb_flush_log_at_trx_commit, @@sync_binlog
+"""
+TABLE = """
+SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
+"""
+PROBE = "_replicator_probe"
+TRIES = {
+    "SELECT": "SELECT 1 FROM {} LIMIT 0",
+    "INSERT": "INSERT INTO {} VALUES (1)",
+    "UPDATE": "UPDATE {} SET a = 1",
+    "DELETE": "DELETE FROM {}",
+    "CREATE": "CREATE TABLE {} (a INT, a INT)",
+    "DROP": "DROP TABLE {}",
+    "ALTER": "ALTER TABLE {} ADD COLUMN a INT",
+    "INDEX": "CREATE INDEX i ON {} (a)",
+}
+Names = tuple[str, str]
+
+
+class MysqlTargetChecks(Closing):
+    """See `connectors.target.TargetChecks`. It connects only when asked, so that creating it never
+    fails."""
+
+    def __init__(self, params: MysqlTargetParams) -> None:
+        self.params = params
+
+    def connection(self) -> list[Problem]:
+        """Problems of server and user. An unreachable server is a problem, not an exception."""
+        try:
+            with closing(connect(self.params)) as connection:
+                found = list(_of_server(connection))
+                if self.params.database:
+                    found += self._rights(connection, [self.params.database])
+                return found
+        except (pymysql.Error, ReplicationError) as err:
+            return [self._problem(err)]
+
+    def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
+        """Problems of the chosen tables: names, rights and tables that are taken."""
+        places = {t.id: naming.names(self.params, t.id) for t in tables}
+        found = [p for t in tables for p in _named(t, places[t.id])]
+        try:
+            with closing(connect(self.params)) as connection:
+                folds = bool(query(connection, "SELECT @@lower_case_table_names")[0][0])
+                folded = {
+                    t: tuple(n.casefold() for n in place) if folds else place
+                    for t, place in places.items()
+                }
+                found += shared_names(tables, folded.__getitem__)
+                found += self._rights(connection, sorted({n[0] for n in places.values()}))
+                for table in tables:
+                    found += _taken(connection, table, places[table.id], replicator)
+        except (pymysql.Error, ReplicationError) as err:
+            found.append(self._problem(err))
+        return found
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _problem(self, err: Exception) -> Problem:
+        found = translate(err, self.params)
+        assert isinstance(found, ReplicationError)
+        facts: dict[str, Any] = dict(found.facts)
+        return Problem.of(found.code, **facts)
+
+    def _rights(self, connection: Connection, databases: Sequence[str]) -> Iterator[Problem]:
+        """The rights that the user lacks on each database; those to make it are among them."""
+        for database in databases:
+            if naming.fault(database):
+                continue
+            quoted = sql.name(database)
+            missing = [r for r in RIGHTS if _is_denied(connection, TRIES[r], quoted)]
+            if missing:
+                yield Problem.of(
+                    "target:mysql-rights",
+                    user=f"{sql.literal(self.params.user)}@'%'",
+                    rights=", ".join(missing),
+                    target=database,  # backticks would end the sentence's code
+                )
+
+
+def _is_denied(connection: Connection, text: str, database: str) -> bool:
+    """Whether a statement is refused for a right. Where it is allowed it fails too: there is no
+    such table, and no table has two columns of one name."""
+    try:
+        query(connection, text.format(f"{database}.{sql.name(PROBE)}"))
+    except pymysql.Error as err:
+        return err.args[0] in DENIED
+    return False
+
+
+def _version(text: str) -> tuple[int, ...]:
+    found = re.findall(r"\d+", text.removeprefix("5.5.5-").split("-")[0])
+    return tuple(map(int, found[:3]))
+
+
+def _of_server(connection: Connection) -> Iterator[Problem]:
+    text, _, is_read_only, has_log, log_format, flush, sync = query(connection, SERVER)[0]
+    is_mariadb = "mariadb" in str(text).lower()
+    if _version(str(text)) < (OLDEST_MARIADB if is_mariadb else OLDEST_MYSQL):
+        yield Problem.of("target:mysql-version", version=str(text))
+    if int(is_read_only) if str(is_read_only).isdigit() else str(is_read_only) == "ON":
+        yield Problem.of("target:mysql-read-only")
+    if has_log and log_format == "STATEMENT":
+        yield Problem.of("target:mysql-statement-log")
+    settings = {
+        "innodb_flush_log_at_trx_commit": flush,
+        **({"sync_binlog": sync} if has_log else {}),
+    }
+    for setting, value in settings.items():
+        if int(value) != 1:
+            yield Problem.of(
+                "target:mysql-durability",
+                severity=Severity.WARNING,
+                setting=setting,
+                value=value,
+            )
+
+
+def _taken(
+    connection: Connection, table: TableSchema, place: Names, replicator: str
+) -> Iterator[Problem]:
+    """A table with this name that is not this replicator's."""
+    if not query(connection, TABLE, *place):
+        return
+    owner = ""
+    if query(connection, TABLE, place[0], naming.PROGRESS):
+        progress = f"{sql.name(place[0])}.{sql.name(naming.PROGRESS)}"
+        text = f"SELECT replicator FROM {progress} WHERE target_table = %s"
+        owner = next((str(name) for (name,) in query(connection, text, place[1])), "")
+    if not replicator or owner != replicator:
+        yield Problem.of("target:table-taken", table=table.id, target=".".join(place))
+
+
+def _named(table: TableSchema, place: Names) -> Iterator[Problem]:
+    """What is wrong with the names of a table and its columns."""
+    if place[1].startswith(naming.OWN) or place[0].lower() in naming.OWN_DATABASES:
+        yield Problem.of("target:name-reserved", table=table.id, target=".".join(place))
+    for name in place:
+        if naming.fault(name):
+            yield Problem.of(
+                "target:mysql-name", table=table.id, target=name, reason=naming.fault(name)
+            )
+    if len(table.supported) > MOST_COLUMNS:
+        yield Problem.of(
+            "target:mysql-too-many-columns", table=table.id, count=len(table.supported)
+        )
+    faults = {c.name: naming.fault(c.name) for c in table.supported if naming.fault(c.name)}
+    faults |= {
+        one: f"column `{other}` has the same name but for its case"
+        for one, other in naming.shared(table)
+    }
+    for name, reason in faults.items():
+        yield Problem.of("target:mysql-column-name", table=table.id, column=name, reason=reason)

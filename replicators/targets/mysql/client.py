@@ -1,0 +1,292 @@
+"""MySQL and MariaDB as `SqlMergeTarget` sees them: staging tables, and transactions of rendered
+statements.
+
+A statement that makes or changes a table is a commit of its own here. So a publication is one
+RENAME TABLE, which readers see in one step, and its progress row follows (`publishes_at_once`).
+"""
+
+# ruff: noqa: S608 - names are quoted, and literals are written by `literals`
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
+from itertools import groupby
+
+import pyarrow as pa
+import pymysql
+from sqlglot import exp
+
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import arrow_type
+from replicators.connectors.mysql import sql
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.sql import engines, tables, trees
+from replicators.connectors.sql.client import LiveColumns, Names
+from replicators.connectors.sql.dialect import SqlDialect
+from replicators.connectors.sql.staged import StagedFiles
+from replicators.connectors.sql.steps import Check, Step
+from replicators.connectors.target import CurrentRows
+from replicators.targets.mysql import reading
+from replicators.targets.mysql.connections import Connection, Connections, query
+from replicators.targets.mysql.errors import Refused, translate
+from replicators.targets.mysql.index import key_index
+from replicators.targets.mysql.literals import inserts
+from replicators.targets.mysql.params import MysqlTargetParams
+from replicators.targets.mysql.types import native, shown
+
+SERVER = "SELECT version(), @@lower_case_table_names, @@max_allowed_packet"
+TABLE = """
+SELECT t.TABLE_NAME, t.TABLE_COMMENT, c.COLUMN_NAME, c.COLUMN_TYPE, c.CHARACTER_SET_NAME,
+       c.COLLATION_NAME
+FROM information_schema.TABLES t LEFT JOIN information_schema.COLUMNS c
+  ON c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME
+WHERE t.TABLE_SCHEMA = %s AND t.TABLE_NAME = %s
+ORDER BY c.ORDINAL_POSITION
+"""
+TABLES = """
+SELECT TABLE_NAME FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = %s AND TABLE_TYPE = 'BASE TABLE' AND left(TABLE_NAME, %s) = %s ORDER BY 1
+"""
+HAS_DATABASE = "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s"
+INSERT_BYTES = 4 << 20
+MARK = "replicator "
+"""The comment of a live table begins with this. It has the table's identity: the catalog has no
+other mark that stays when columns are changed."""
+CHANGES = frozenset({"_operation", "_sequence", "_unsent"})
+"""A copy with these columns only gets more rows: nothing is looked up by its key."""
+_DDL = (exp.Create, exp.Alter, exp.Drop)
+
+
+def quoted(names: Names) -> str:
+    """A table's qualified name."""
+    return ".".join(map(sql.name, names))
+
+
+class MysqlClient:
+    """See `connectors.sql.client.SqlClient`. It connects when it is first asked."""
+
+    publishes_at_once = False
+
+    def __init__(self, params: MysqlTargetParams) -> None:
+        self.params = params
+        self._connections = Connections(params)
+        self._loaded: dict[Names, int] = {}
+        self._swapped: dict[Names, str] = {}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def _server(self) -> tuple[bool, bool, int]:
+        """Whether it is MariaDB, whether case counts in no name, and the longest statement."""
+        with self._asking() as connection:
+            version, folds, packet = query(connection, SERVER)[0]
+        return "mariadb" in str(version).lower(), bool(int(folds)), int(packet)
+
+    @cached_property
+    def dialect(self) -> SqlDialect:
+        """The statements that this server has."""
+        return engines.mysql(self.native, is_mariadb=self._server[0])
+
+    def native(self, column: Column) -> str:
+        """The type of a column."""
+        return native(column, is_mariadb=self._server[0])
+
+    def arrow(self, column: Column) -> pa.DataType:
+        """The type in which `load` wants the values of a column."""
+        return arrow_type(column.type)
+
+    def make_namespace(self, namespace: Names) -> None:
+        """Make the database if it does not exist. No right on it is asked for where it does."""
+        with self._asking() as connection:
+            if not query(connection, HAS_DATABASE, *namespace):
+                query(connection, f"CREATE DATABASE IF NOT EXISTS {sql.name(namespace[0])}")
+
+    def table(self, names: Names) -> LiveColumns | None:
+        """The table, its mark as its identity; a view of this name is one too."""
+        with self._asking() as connection:
+            found = query(connection, TABLE, *names)
+        # A catalog may find names of another case, which are other tables where case counts.
+        rows = [row for row in found if row[0] == names[-1] or self._server[1]]
+        if not rows:
+            return None
+        comment = str(rows[0][1] or "")
+        identity = comment if comment.startswith(MARK) else ""
+        columns = {n: shown(str(kind), *more) for _, _, n, kind, *more in rows if n is not None}
+        return LiveColumns(identity, columns)
+
+    def tables(self, namespace: Names, prefix: str) -> tuple[str, ...]:
+        """The names of a database's tables that begin with `prefix`."""
+        with self._asking() as connection:
+            found = query(connection, TABLES, *namespace, len(prefix), prefix)
+        return tuple(str(name) for (name,) in found)
+
+    def query(self, tree: exp.Query) -> pa.Table:
+        """The rows of a small query."""
+        with self._asking() as connection, connection.cursor() as cursor:
+            cursor.execute(self.dialect.sql(tree))
+            rows, names = cursor.fetchall(), [d[0] for d in cursor.description or ()]
+        columns = list(zip(*rows, strict=True)) if rows else [() for _ in names]
+        return pa.Table.from_arrays([pa.array(values) for values in columns], names)
+
+    def make(self, names: Names, schema: TableSchema, *, job: str) -> None:
+        """Make an empty table for a copy; its key's index is made when it is published."""
+        self._make(names, schema.supported)
+        with self._lock:
+            self._loaded[names] = 0
+
+    def load(self, names: Names, staged: StagedFiles, *, job: str, appends: bool = False) -> None:
+        """Fill a table by INSERTs in one transaction."""
+        if not appends:
+            self._make(names, staged.columns)
+        most, rows = min(INSERT_BYTES, self._server[2] - 1024), 0
+        before = self._loaded.get(names, 0) if appends else 0
+
+        def is_done() -> bool:
+            return self._count(names) == before + rows
+
+        with self._transaction(is_done) as connection:
+            for batch in staged.read():
+                for text in inserts(quoted(names), batch, most):
+                    connection.query(text)
+                rows += batch.num_rows
+        with self._lock:
+            self._loaded[names] = before + rows
+
+    def run(self, steps: Sequence[Step], *, job: str) -> None:
+        """Run the steps as one transaction. A repeat of a merge whose answer was lost finds its
+        sequence in the progress row."""
+        with self._transaction() as connection:
+            self._run(connection, steps)
+
+    def change(self, steps: Sequence[Step], *, job: str) -> None:
+        """Run steps that change tables, each by itself. Between them are transactions."""
+        for is_of_table, some in groupby(steps, _is_of_table):
+            if not is_of_table:
+                self.run(tuple(some), job=job)
+                continue
+            with self._asking() as connection:
+                self._run(connection, some)
+
+    def publish(
+        self,
+        staged: Names,
+        live: Names,
+        schema: TableSchema,
+        record: Callable[[str], Sequence[Step]],
+        *,
+        job: str,
+    ) -> None:
+        """Put the staged table in the place of the live one, and then record it. The old table is
+        dropped last. A repeat in the same process records what was put there."""
+        old = (*staged[:-1], f"{staged[-1]}_old")
+        identity = self._swapped.get(staged)
+        now = self.table(live)
+        if identity is None or now is None or now.identity != identity:
+            identity = f"{MARK}{uuid.uuid4()}"
+            self._make_ready(staged, schema, identity)
+            moves = f"{quoted(staged)} TO {quoted(live)}"
+            if now is not None:
+                moves = f"{quoted(live)} TO {quoted(old)}, {moves}"
+            with self._lock:
+                self._swapped[staged] = identity
+            with self._asking() as connection:
+                query(connection, f"DROP TABLE IF EXISTS {quoted(old)}")
+                query(connection, f"RENAME TABLE {moves}")
+        self.run(record(identity), job=job)
+        self.drop(old)
+        with self._lock:
+            self._swapped.pop(staged, None)
+
+    def _make_ready(self, staged: Names, schema: TableSchema, identity: str) -> None:
+        """Give the staged table its mark and the index of its key: the long part, in which no
+        reader waits."""
+        actions = [f"COMMENT = {sql.literal(identity)}"]
+        if schema.key and not {c.name for c in schema.columns} >= CHANGES:
+            key = [schema.column(name) for name in schema.key]
+            actions.append(f"ADD INDEX {sql.name('_replicator_key')} ({key_index(key)})")
+        with self._asking() as connection:
+            query(connection, f"ALTER TABLE {quoted(staged)} {', '.join(actions)}")
+
+    def current_rows(
+        self, names: Names, schema: TableSchema, mode: Mode
+    ) -> AbstractContextManager[CurrentRows]:
+        """The rows, each query of them at one moment."""
+        return reading.opened(self, names, schema, mode)
+
+    def drop(self, names: Names) -> None:
+        """Remove a staging table."""
+        with self._asking() as connection:
+            query(connection, f"DROP TABLE IF EXISTS {quoted(names)}")
+        with self._lock:
+            self._loaded.pop(names, None)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._connections.close()
+
+    def _make(self, names: Names, columns: Sequence[Column]) -> None:
+        made = tables.create(self.dialect, trees.table(names), columns)
+        with self._asking() as connection:
+            query(connection, f"DROP TABLE IF EXISTS {quoted(names)}")
+            with connection.cursor() as cursor:
+                cursor.execute(self.dialect.sql(made))
+
+    def _count(self, names: Names) -> int:
+        """How many rows a table has. It waits for transactions that still add some."""
+        with self._asking() as connection:
+            text = f"SELECT count(*) FROM {quoted(names)} LOCK IN SHARE MODE"
+            return int(query(connection, text)[0][0])
+
+    @contextmanager
+    def _asking(self) -> Iterator[Connection]:
+        """The thread's connection, outside of any transaction."""
+        try:
+            yield self._connections.get()
+        except (pymysql.Error, OSError) as err:
+            raise translate(err, self.params) from err
+
+    @contextmanager
+    def _transaction(self, is_done: Callable[[], bool] | None = None) -> Iterator[Connection]:
+        """A transaction, committed at the end of the block. Any error rolls it back. `is_done` says
+        whether it was committed after all, where the answer to the COMMIT was lost."""
+        connection, is_committing = self._connections.get(), False
+        try:
+            connection.begin()
+            yield connection
+            is_committing = True
+            connection.commit()
+        except BaseException as err:
+            if connection.open:
+                with suppress(pymysql.Error, OSError):
+                    connection.rollback()
+            elif is_committing and is_done is not None and is_done():
+                return
+            if isinstance(err, (pymysql.Error, OSError, Refused)):
+                raise translate(err, self.params) from err
+            raise
+
+    def _run(self, connection: Connection, steps: Iterable[Step]) -> None:
+        for step in steps:
+            _use_database(connection, step.query if isinstance(step, Check) else step.tree)
+            with connection.cursor() as cursor:
+                if not isinstance(step, Check):
+                    cursor.execute(self.dialect.sql(step.tree))
+                    continue
+                cursor.execute(self.dialect.sql(step.query))
+                if cursor.fetchone() is not None:
+                    raise ReplicationError(step.code)
+
+
+def _use_database(connection: Connection, tree: exp.Expression | exp.Query) -> None:
+    """Make the statement's database the session's: a DELETE with an alias needs that."""
+    found = tree.find(exp.Table)
+    if found is not None and found.db:
+        connection.select_db(found.db)
+
+
+def _is_of_table(step: Step) -> bool:
+    return not isinstance(step, Check) and isinstance(step.tree, _DDL)

@@ -1,0 +1,17 @@
+"""Makes the target's writer from the parts that are MySQL's own."""
+
+from __future__ import annotations
+
+from replicators.connectors.sql.evolve import Types
+from replicators.connectors.sql.target import SqlMergeTarget, SqlPlaces
+from replicators.targets.mysql import naming
+from replicators.targets.mysql.client import MysqlClient
+from replicators.targets.mysql.params import MysqlTargetParams
+from replicators.targets.mysql.types import is_wider
+
+
+def writer(params: MysqlTargetParams, folder: str) -> SqlMergeTarget:
+    """The writer. A snapshot's files wait in `folder` until they are loaded."""
+    places = SqlPlaces(lambda table: naming.names(params, table), folder)
+    client = MysqlClient(params)
+    return SqlMergeTarget(client, places, Types(client.native, is_wider))

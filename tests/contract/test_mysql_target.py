@@ -1,0 +1,123 @@
+"""MySQL and MariaDB as a target keep the promises of every target."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicators.connectors import registry
+from replicators.connectors.contract.merging import MergeContract
+from replicators.connectors.contract.reading import ReadingContract
+from replicators.connectors.contract.target import TargetContract, TargetFixtures
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.params import parse
+from replicators.connectors.target import MergeTarget, TargetPlugin
+from runners.engine.tasks.local import LocalTasks
+from tests.mysql_servers import SqlDatabase, fresh_sql_database
+from tests.mysql_target import durable_server, neutral_rows, plain_writer, quoted
+from tests.sql_modes import Records, SqlModes
+
+pytestmark = [pytest.mark.contract, pytest.mark.integration, pytest.mark.timeout(180)]
+
+
+class MysqlTargetFixtures(TargetFixtures):
+    """Into a database of each test's own, as a user with the rights on it and nothing else."""
+
+    @pytest.fixture(params=["mariadb", pytest.param("mysql", marks=pytest.mark.long)])
+    def database(self, request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
+        server = request.getfixturevalue(str(request.param))
+        with fresh_sql_database(server) as made:
+            yield made
+
+    @pytest.fixture
+    def plugin(self) -> TargetPlugin:
+        return registry.targets()["mysql"]
+
+    @pytest.fixture
+    def params(self, plugin: TargetPlugin, database: SqlDatabase) -> Any:
+        return parse(plugin.params, {**plain_writer(database), "database": database.name})
+
+    @pytest.fixture
+    def dead_params(self, params: Any) -> Any:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return dataclasses.replace(params, port=free.getsockname()[1])
+
+    @pytest.fixture
+    def writer(self, plugin: TargetPlugin, params: Any, tmp_path: Path) -> Iterator[MergeTarget]:
+        made: Any = plugin.writer(params, LocalTasks(folder=str(tmp_path / "files")))
+        yield made
+        made.close()
+
+    @pytest.fixture
+    def read(self, database: SqlDatabase) -> Callable[[TableSchema], list[tuple[Any, ...]]]:
+        def rows(schema: TableSchema) -> list[tuple[Any, ...]]:
+            return sorted((tuple(r.values()) for r in neutral_rows(database, schema)), key=_first)
+
+        return rows
+
+
+def _first(row: tuple[Any, ...]) -> Any:
+    return row[0]
+
+
+class TestMysqlTarget(MysqlTargetFixtures, TargetContract):
+    """Staging, token, generations, owners."""
+
+    @pytest.fixture(autouse=True)
+    def durable(self, database: SqlDatabase) -> Iterator[None]:
+        """A server that loses no commit, as users have it: the checks warn of others."""
+        with durable_server(database.server):
+            yield
+
+
+class TestMysqlMerging(MysqlTargetFixtures, MergeContract):
+    """Modes, columns and fences."""
+
+    @pytest.fixture
+    def another(
+        self, plugin: TargetPlugin, params: Any, tmp_path: Path
+    ) -> Iterator[Callable[[], MergeTarget]]:
+        with ExitStack() as stack:
+
+            def made() -> MergeTarget:
+                one = plugin.writer(params, LocalTasks(folder=str(tmp_path / "other")))
+                return stack.enter_context(closing(one))
+
+            yield made
+
+    @pytest.fixture
+    def replaced_by_hand(self, database: SqlDatabase) -> Callable[[TableSchema], None]:
+        def replaced(schema: TableSchema) -> None:
+            table, other = quoted(schema.id.name), quoted(f"{schema.id.name}_new")
+            database.execute(
+                f"CREATE TABLE {other} AS SELECT * FROM {table} WHERE false",
+                f"DROP TABLE {table}",
+                f"RENAME TABLE {other} TO {table}",
+            )
+
+        return replaced
+
+
+class TestMysqlReading(MysqlTargetFixtures, ReadingContract):
+    """Rows that are read back. Two connections of MySQL can't share a snapshot."""
+
+    fixes_version = False
+
+
+class TestMysqlModes(MysqlTargetFixtures, SqlModes):
+    """Every mode against a naive replay."""
+
+    @pytest.fixture
+    def records(self, database: SqlDatabase) -> Records:
+        def rows(schema: TableSchema) -> list[dict[str, Any]]:
+            names = [c.name for c in schema.columns]
+            return [{n: row[n] for n in names} for row in neutral_rows(database, schema)]
+
+        return rows
