@@ -73,8 +73,8 @@ class MysqlTable:
                 self.json |= {name for (name,) in cursor.fetchall()}
         self.columns = tuple(name for name, _, _ in found)
         self._listed = ", ".join(_shown(*column) for column in found)
-        self._bits = frozenset(name for name, _, full in found if full == "bit(1)")
-        self._zoned = frozenset(name for name, kind, _ in found if kind == "timestamp")
+        self.bits = frozenset(name for name, _, full in found if full == "bit(1)")
+        self.zoned = frozenset(name for name, kind, _ in found if kind == "timestamp")
 
     def _connect(self, **more: Any) -> pymysql.Connection[Any]:
         options = {"charset": "utf8mb4", "init_command": "SET time_zone = '+00:00'"}
@@ -90,8 +90,8 @@ class MysqlTable:
 
     def _neutral(self, row: dict[str, Any]) -> dict[str, Any]:
         """In the forms that a lakehouse has: BIT(1) is a truth value, a TIMESTAMP has a zone."""
-        for name in self._bits:
+        for name in self.bits:
             row[name] = None if row[name] is None else row[name] == b"\1"
-        for name in self._zoned:
+        for name in self.zoned:
             row[name] = None if row[name] is None else row[name].replace(tzinfo=dt.UTC)
         return row
