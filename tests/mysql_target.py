@@ -43,12 +43,13 @@ def durable_server(server: SqlServer) -> Iterator[None]:
         server.execute(*(f"SET GLOBAL {name} = 0" for name in settings))
 
 
-_OF_MODES = {c.name: c.type for mode in Mode for c in extra_columns(mode)}
+OF_MODES = {c.name: c.type for mode in Mode for c in extra_columns(mode)}
+"""The types of the columns that modes add."""
 
 
 def neutral_rows(database: SqlDatabase, schema: TableSchema) -> list[dict[str, Any]]:
     """All rows of a copy, with the mode's columns, in the values that a source has."""
-    kinds = {**_OF_MODES, **{c.name: c.type for c in schema.columns}}
+    kinds = {**OF_MODES, **{c.name: c.type for c in schema.columns}}
     with database.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {quoted(schema.id.name)}")
         names = [d[0] for d in cursor.description or ()]

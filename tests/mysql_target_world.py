@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from replicators.connectors.model.types import Array, Boolean, LogicalType, String, Timestamp
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.types import LogicalType, String
 from replicators.targets.mysql import naming
 from tests.harness import World
 from tests.mysql_servers import SqlDatabase
-from tests.mysql_target import neutral, plain_writer, quoted
+from tests.mysql_target import OF_MODES, neutral, plain_writer, quoted
 from tests.mysql_world import MysqlWorld
-
-KINDS: dict[str, LogicalType] = {
-    "ok": Boolean(), "at": Timestamp(zone=True), "tags": Array(String()),
-}  # fmt: skip
-"""The shop's columns whose values have another form in MySQL."""
 
 
 @dataclass
@@ -40,14 +37,25 @@ class MysqlTargetWorld(World):
             **self.target,
         }
 
+    def _kinds(self, name: str) -> dict[str, LogicalType]:
+        """The types of the copy's columns at the source."""
+        kept = self.row(name).schema
+        columns = TableSchema.from_json(kept).columns if kept else ()
+        return {**OF_MODES, **{c.name: c.type for c in columns}}
+
     def target_rows(self, name: str) -> list[dict[str, Any]]:
+        kinds = self._kinds(name)
         with self.there.connect(charset="utf8mb4") as connection, connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {quoted(name)}")
             names = [d[0] for d in cursor.description or ()]
             return [
-                {n: neutral(v, KINDS.get(n, String())) for n, v in zip(names, row, strict=True)}
+                {n: neutral(v, kinds.get(n, String())) for n, v in zip(names, row, strict=True)}
                 for row in cursor.fetchall()
             ]
+
+    def copied(self, name: str) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
+        found = self.there.execute(f"SHOW COLUMNS FROM {quoted(name)}")
+        return tuple(str(row[0]) for row in found), iter(self.target_rows(name))
 
     def _tables(self) -> set[str]:
         return {str(name) for (name,) in self.there.execute("SHOW TABLES")}
