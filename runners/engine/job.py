@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from replicators.connectors.model.positions import Position
 from replicators.connectors.schema.policy import SchemaPolicy
-from replicators.connectors.source import SourcePlugin
+from replicators.connectors.source import RowReader, SourcePlugin
 from replicators.connectors.target import TargetPlugin
 
 
@@ -38,3 +40,16 @@ class Job:
     def skips_copy(self) -> bool:
         """Whether the tables of the first start are not copied."""
         return not self.options.copies_first and self.target.capabilities.takes_changes
+
+    def row_reader(self, position: Callable[[], Position | None]) -> Callable[[], RowReader] | None:
+        """What makes a reader of the source's rows by key; None where there is none. `position`:
+        what the log is captured up to, from which some sources count the positions of what is
+        read."""
+        reader, again, params = (
+            self.source.row_reader,
+            self.source.repair_reader,
+            self.source_params,
+        )
+        if again is not None:
+            return lambda: again(params, self.slot, position())
+        return (lambda: reader(params)) if reader is not None else None

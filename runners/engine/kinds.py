@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.snapshot import ChunkReader, SnapshotSession
-from replicators.connectors.source import RowReader
 from replicators.connectors.target import ChangeSink, MergeTarget, Target, Watermarked
 from replicators.connectors.tasks import Tasks
 from runners.engine.apply.deliver import Deliverer
@@ -124,18 +123,10 @@ class Kit:
             self.log,
             self.replicator,
             applier,
-            self._row_reader(),
+            self.job.row_reader(lambda: self.store.memory().position),
             spending,
             self.limits,
         )
-
-    def _row_reader(self) -> Callable[[], RowReader] | None:
-        """What reads rows by key for repairs."""
-        job, store = self.job, self.store
-        reader, again, params = job.source.row_reader, job.source.repair_reader, job.source_params
-        if again is not None:
-            return lambda: again(params, job.slot, store.memory().position)
-        return (lambda: reader(params)) if reader is not None else None
 
     def publisher(self) -> Publisher | None:
         """Publishes watermarks for the target's readers; None where the target can't hold them."""

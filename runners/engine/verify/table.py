@@ -261,11 +261,10 @@ class _TableVerifier:
 
     # --- looking again ---------------------------------------------------------------------------
     def _settled(self, pending: Pending, plan: Plan, since: Captured) -> Settled:
-        work, source = self._work, self._work.job.source
-        params = work.job.source_params
-        reader = source.row_reader
+        work = self._work
+        reader = work.job.row_reader(work.followed.position)
         look = (
-            KeyedLookup(lambda: reader(params), work.tools, plan)
+            KeyedLookup(reader, work.tools, plan)
             if plan.key and reader is not None
             else ScanLookup(
                 work.opened,
