@@ -6,8 +6,10 @@ import os
 import re
 import signal
 import subprocess
+from decimal import Decimal
 from pathlib import Path
 
+import fastavro
 import pytest
 
 from setup.machine import ROOT
@@ -66,3 +68,44 @@ def test_a_faulty_configuration_is_named_by_line_before_spark_starts(tmp_path: P
         assert found.returncode == 1
         assert f"{tmp_path}/config.yaml: line 1: `current` is missing" in found.stderr
         assert "line 2: `kind` must be one of full, delta" in found.stderr
+
+
+AVRO = """
+format: parquet
+keys: {id: bigint}
+non_keys: {name: string, share: "decimal(10,2)"}
+current: {path: {folder}/current}
+history: {path: {folder}/history}
+input: {format: avro}
+"""
+_SHARE = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+
+
+def _avro(folder: Path, rows: list[tuple[int, str, str]]) -> None:
+    fields = [("id", "long"), ("name", "string"), ("share", _SHARE)]
+    schema = {
+        "type": "record",
+        "name": "people",
+        "fields": [{"name": name, "type": kind} for name, kind in fields],
+    }
+    folder.mkdir(parents=True)
+    with (folder / "one.avro").open("wb") as out:
+        records = [{"id": n, "name": name, "share": Decimal(share)} for n, name, share in rows]
+        fastavro.writer(out, fastavro.parse_schema(schema), records)
+
+
+@pytest.mark.long
+def test_days_in_avro_need_no_packages(tmp_path: Path) -> None:
+    """Guards the jar of Avro: Spark has no reader of its own, and would stop with a name of a
+    package that a machine without the internet can't fetch."""
+    (tmp_path / "config.yaml").write_text(AVRO.replace("{folder}", str(tmp_path)))
+    _avro(tmp_path / "day1", [(1, "a", "1.50"), (2, "b", "2.00")])
+    _avro(tmp_path / "day2", [(1, "a", "1.75"), (3, "c", "3.00")])
+    typed = " && ".join(
+        f"python cdc.py {tmp_path}/config.yaml {tmp_path}/{day} {date}"
+        for day, date in (("day1", "2026-01-01"), ("day2", "2026-01-02"))
+    )
+    found = bash(f". .venv/bin/activate; {typed}")
+    assert found.returncode == 0, found.stderr[-3000:]
+    counts = re.findall(r"([IUDXN]) +(\d+)", found.stdout.partition("2026-01-02")[2])
+    assert dict(counts) == {"I": "1", "U": "1", "D": "1", "X": "0", "N": "0"}

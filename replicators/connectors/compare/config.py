@@ -41,7 +41,7 @@ class Format(StrEnum):
 
 
 class InputFormat(StrEnum):
-    """How a data set is delivered. Spark reads Avro only with the package spark-avro."""
+    """How a data set is delivered. Spark reads Avro with a jar of its own: the session loads it."""
 
     CSV = "csv"
     JSON = "json"

@@ -4,11 +4,18 @@ spark-submit gets it."""
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from replicators.connectors.compare.config import Catalog, CatalogType, CompareConfig, Format
+from replicators.connectors.compare.config import (
+    Catalog,
+    CatalogType,
+    CompareConfig,
+    Format,
+    InputFormat,
+)
 from replicators.connectors.problems.errors import ReplicationError
 
 if TYPE_CHECKING:
@@ -21,12 +28,21 @@ _CLASSES = {
     Format.ICEBERG: "org.apache.iceberg.spark.SparkCatalog",
     Format.DELTA: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+_AVRO_JAR, _AVRO_CLASS = "spark-avro_2.13", "org.apache.spark.sql.avro.AvroDataToCatalyst"
 _GLUE_FACTORY = "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory"
 
 
 def jars(config: CompareConfig) -> tuple[str, ...]:
     """The names, without version, of the jars that the session needs. Those for Glue, REST catalogs
     over HTTPS and object stores are the cluster's."""
+    return (*_format_jars(config), *_input_jars(config))
+
+
+def _input_jars(config: CompareConfig) -> tuple[str, ...]:
+    return (_AVRO_JAR,) if config.input.format == InputFormat.AVRO else ()
+
+
+def _format_jars(config: CompareConfig) -> tuple[str, ...]:
     if config.format == Format.DELTA:
         return _DELTA_JARS
     if config.format == Format.PARQUET:
@@ -130,22 +146,29 @@ def submitted(config: CompareConfig, jars_dir: str) -> SparkSession:
 
 def _missing_jars(config: CompareConfig, jars_dir: str) -> list[Path]:
     """Our jars, where the JVM does not have their classes yet."""
+    wanted = (
+        (_CLASSES.get(config.format), _format_jars(config)),
+        (_AVRO_CLASS, _input_jars(config)),
+    )
+    names = [n for needed, some in wanted if needed and not _has_class(needed) for n in some]
+    return _paths(names, jars_dir)
+
+
+def _has_class(name: str) -> bool:
     from pyspark import SparkContext
 
-    name = _CLASSES.get(config.format)
-    if name is None:
-        return []
-    jvm = SparkContext._jvm
-    loader = jvm.Thread.currentThread().getContextClassLoader()
-    if loader.getResource(f"{name.replace('.', '/')}.class") is not None:
-        return []
-    return jar_paths(config, jars_dir)
+    loader = SparkContext._jvm.Thread.currentThread().getContextClassLoader()
+    return loader.getResource(f"{name.replace('.', '/')}.class") is not None
 
 
 def jar_paths(config: CompareConfig, jars_dir: str) -> list[Path]:
     """The files of `jars`. `run:jars-missing`."""
+    return _paths(jars(config), jars_dir)
+
+
+def _paths(names: Sequence[str], jars_dir: str) -> list[Path]:
     found = []
-    for name in jars(config):
+    for name in names:
         paths = sorted(Path(jars_dir).absolute().glob(f"{name}-[0-9]*.jar"))
         if not paths:
             raise ReplicationError("run:jars-missing", folder=jars_dir)
