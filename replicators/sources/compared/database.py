@@ -45,7 +45,10 @@ ROWS_A_BATCH = 20_000
 SAMPLE_ROWS = 200
 CONNECT_SECONDS = 10
 _UNBOUND = Decimal(38, 10)
-_KINDS = ("sqlite", "postgresql", "mysql", "mariadb")
+_PORTS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
+_ELSEWHERE = frozenset({"host", "hostaddr", "server", "service", "dsn", "odbc_connect",
+                        "unix_socket", "socket"})  # fmt: skip
+"""Options of drivers that lead to another place than the address names."""
 _DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "mysql": "mysql+pymysql",
@@ -55,7 +58,10 @@ _READ_ONLY = {
     "sqlite": "PRAGMA query_only = ON",
     "postgresql": "SET TRANSACTION READ ONLY",
     "mysql": "SET SESSION TRANSACTION READ ONLY",
+    "mariadb": "SET SESSION TRANSACTION READ ONLY",
+    "oracle": "SET TRANSACTION READ ONLY",
 }
+"""How a transaction is kept from writing. Other kinds of databases have no such statement."""
 
 
 # --- the address ------------------------------------------------------------------------------
@@ -67,20 +73,29 @@ def database_fault(text: str) -> str:
         url = Url.parse(text)
     except ValueError as err:
         return str(err)
-    if url.scheme not in _KINDS:
-        return "must begin with sqlite:///, postgresql:// or mysql://"
-    if url.scheme == "sqlite":
-        is_plain = not url.host and url.path.startswith("//") and not url.query
+    kind = _kind(url)
+    is_file = not url.host and url.path.startswith("//")
+    if kind == "sqlite":
+        is_plain = is_file and not url.query
         return "" if is_plain else "needs an absolute path: sqlite:////folder/shop.db"
+    if not {name.lower() for name, _ in url.query}.isdisjoint(_ELSEWHERE):
+        return "must name the host before the path, and not in an option"
+    if kind not in _PORTS and (url.host or is_file):
+        return ""
     return "" if url.host and len(url.path) > 1 else "must name a host and a database"
+
+
+def _kind(url: Url) -> str:
+    """The kind of database: mssql of mssql+pyodbc."""
+    return url.scheme.partition("+")[0]
 
 
 def place(text: str) -> Place:
     """The file or the server that the address leads to."""
     url = Url.parse(text)
-    if url.scheme == "sqlite":
+    if not url.host:
         return Place("file", unquote(url.path[1:]), "Database")
-    port = url.port or (5432 if url.scheme == "postgresql" else 3306)
+    port = url.port or _PORTS.get(_kind(url), 0)
     return Place("host", url.host, "Database", port, unquote(url.path[1:]))
 
 
@@ -112,7 +127,7 @@ def connected(params: ComparedParams) -> Iterator[Connection]:
     """A connection that reads. `source:database-unreadable`."""
     from sqlalchemy import create_engine, text
     from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
     from sqlalchemy.pool import NullPool
 
     url = make_url(params.database)
@@ -122,18 +137,25 @@ def connected(params: ComparedParams) -> Iterator[Connection]:
     url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
     if params.password:
         url = url.set(password=params.password)
-    timeout = {} if kind == "sqlite" else {"connect_timeout": CONNECT_SECONDS}
+    timeout = {"connect_timeout": CONNECT_SECONDS} if kind in _PORTS else {}
     try:
         engine = create_engine(url, poolclass=NullPool, connect_args=timeout)
         connection = engine.connect()
-    except (SQLAlchemyError, ImportError) as err:
+    except NoSuchModuleError as err:
+        reason = f"no package for databases of the kind {kind} is installed"
+        raise ReplicationError("source:database-driver", reason=reason) from err
+    except ImportError as err:
+        reason = f"its driver, the Python package {err.name or ''}, is not installed"
+        raise ReplicationError("source:database-driver", reason=reason) from err
+    except SQLAlchemyError as err:
         reason = "it can't be reached, or refuses the login"
         raise ReplicationError("source:database-unreadable", reason=reason) from err
     try:
-        connection.execute(text(_READ_ONLY.get("mysql" if kind == "mariadb" else kind, "SELECT 1")))
+        if kind in _READ_ONLY:
+            connection.execute(text(_READ_ONLY[kind]))
         yield connection
     finally:
-        connection.close()
+        connection.close()  # what a query wrote where no statement forbids it is rolled back
         engine.dispose()
 
 

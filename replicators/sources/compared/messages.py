@@ -37,6 +37,14 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.AUTO,
         help=Help.EDIT,
     ),
+    "source:database-driver": Message(
+        "Driver missing",
+        "The database can't be read: {reason}.",
+        "Install the package into this program's environment, and restart web and workers. "
+        "SQLAlchemy's page *Dialects* names the package for each database.",
+        "No delivery can be compared.",
+        help=Help.EDIT,
+    ),
     "source:query-refused": of_table(
         "Query refused",
         "The database refuses to read `{table}`.",

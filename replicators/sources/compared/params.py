@@ -36,7 +36,8 @@ class ComparedParams:
     database: str = param(
         "Database",
         help="Address of a database whose tables or queries are compared, without a password: "
-        "postgresql://user@host/shop, mysql://user@host/shop or sqlite:////data/shop.db",
+        "postgresql://user@host/shop, mysql://user@host/shop, sqlite:////data/shop.db, or another "
+        "that SQLAlchemy knows",
         default="",
         note="needed for a query",
         addresses=True,

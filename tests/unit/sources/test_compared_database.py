@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy.dialects import registry
 
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.model.types import Bytes, Decimal, Int, String, Timestamp
@@ -99,9 +101,14 @@ def test_a_query_that_writes_is_refused(params: ComparedParams, tmp_path: Path) 
     ("address", "part"),
     [
         ("sqlite:///shop.db", "absolute path"),
-        ("oracle://host/db", "must begin with"),
         ("postgresql:///db", "host and a database"),
         ("postgresql://user@host/db", ""),
+        ("oracle+oracledb://user@host:1521/?service_name=x", ""),
+        ("mssql+pyodbc://user@host/db?driver=FreeTDS", ""),
+        ("mssql+pyodbc:///?odbc_connect=x", "not in an option"),
+        ("mysql://user@host/db?unix_socket=/tmp/s", "not in an option"),
+        ("duckdb:////data/shop.db", ""),
+        ("duckdb://", "host and a database"),
     ],
 )
 def test_an_address_is_checked(address: str, part: str) -> None:
@@ -125,3 +132,33 @@ def test_a_database_that_is_not_there_is_said(params: ComparedParams, tmp_path: 
     (tmp_path / "shop.db").unlink()
     with pytest.raises(ReplicationError, match="database-unreadable"):
         arrivals(params)
+
+
+def test_any_database_that_sqlalchemy_knows_is_read(params: ComparedParams, tmp_path: Path) -> None:
+    """Guards the way of databases that this program has no word of: their tables, types and keys
+    come from SQLAlchemy alone. What a query writes is not kept."""
+    registry.register("lite", "tests.unit.sources.lite_dialect", "LiteDialect")
+    other = replace(params, database=params.database.replace("sqlite:", "lite:"))
+    with ComparedCatalog(other) as catalog:
+        (people,) = catalog.describe([TableSelection(PEOPLE)]).values()
+    assert [c.name for c in people.columns] == ["id", "name", "price", "at", "raw"]
+    path = str(tmp_path / "rows.parquet")
+    what = Extract(PEOPLE, path, ("id", "name"), frozenset())
+    assert extracted(LocalTasks(), other, what) == 6
+    assert pq.read_table(path).column("name").to_pylist()[:2] == ["name 1", "name 2"]
+    assert [(p.kind, p.port) for p in places(other)][0] == ("file", 0)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("nothing://host/db", "databases of the kind nothing"),
+        ("mssql+pymssql://host/db", "the Python package pymssql"),
+    ],
+)
+def test_a_driver_that_is_missing_is_named(params: ComparedParams, address: str, said: str) -> None:
+    """Guards the sentence: nobody can mend "it can't be reached" where a package is missing."""
+    with pytest.raises(ReplicationError) as caught:
+        arrivals(replace(params, database=address))
+    assert caught.value.code == "source:database-driver"
+    assert said in caught.value.message.text
