@@ -11,6 +11,7 @@ from urllib.parse import quote
 from replicators.connectors import limits
 from replicators.connectors.addresses import Url
 from replicators.connectors.ownership import LiveTable
+from replicators.targets.lakehouse import stores
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import IcebergScan
 from replicators.targets.lakehouse.state import OWNER, UUID, token_from
@@ -109,6 +110,7 @@ def open_catalog(params: LakehouseParams, *, is_look: bool = False) -> Any:
         warehouse=params.warehouse_url,
         init_catalog_tables="false",
         pool_pre_ping="true",  # reconnects after a server's restart
+        **stores.iceberg_properties(params.warehouse_url),
     )
     _watched(made.engine)
     return made

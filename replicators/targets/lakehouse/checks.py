@@ -15,7 +15,7 @@ from replicators.connectors.problems.errors import driver_of
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.target import FitKind
-from replicators.targets.lakehouse import catalog, looks, naming, storage
+from replicators.targets.lakehouse import catalog, looks, naming, storage, stores
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
@@ -50,7 +50,9 @@ class LakehouseChecks(Closing):
         if path:
             return looks.folder(path)
         found = _tried(lambda: storage.look(url), "target:unreachable")
-        return found or Problem.of("target:store-classes", severity=Severity.WARNING)
+        if found or stores.is_s3(url):
+            return found
+        return Problem.of("target:store-classes", severity=Severity.WARNING)
 
     def _catalog(self) -> Problem | None:
         path = catalog.path(self.params)
@@ -111,9 +113,11 @@ class LakehouseChecks(Closing):
         from replicators.targets.lakehouse.delta import Delta
 
         url = Delta(self.params).folder(naming.names(self.params, table))
-        if not DeltaTable.is_deltatable(url):
+        options = stores.delta_options(url)
+        if not DeltaTable.is_deltatable(url, options):
             return "" if storage.has_folder(url) else None
-        return str(DeltaTable(url, without_files=True).metadata().configuration.get(OWNER, ""))
+        found = DeltaTable(url, storage_options=options, without_files=True)
+        return str(found.metadata().configuration.get(OWNER, ""))
 
 
 def _code(err: BaseException, otherwise: str) -> str:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from replicators.targets.lakehouse import stores
 from replicators.targets.lakehouse.params import LakehouseParams
 
 ICEBERG_JAR = "iceberg-spark-runtime-4.1_2.13"
@@ -32,6 +33,7 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.variable.substitute": "false",  # `writeTo` reads names as the first session does
     }
+    common |= stores.spark_conf(params.warehouse_url)
     if params.format == "delta":
         return {
             **common,
@@ -77,7 +79,8 @@ def driver_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
 
 def jars(params: LakehouseParams) -> tuple[str, ...]:
     """The names, without version, of the jars that must be on the session's class path."""
+    more = stores.JARS if stores.is_s3(params.warehouse_url) else ()
     if params.format == "delta":
-        return DELTA_JARS
+        return (*DELTA_JARS, *more)
     driver = "sqlite-jdbc" if params.catalog_uri.startswith("sqlite") else "postgresql"
-    return (ICEBERG_JAR, driver)
+    return (ICEBERG_JAR, driver, *more)

@@ -13,7 +13,7 @@ from replicators.connectors.ownership import LiveTable
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame
 from replicators.connectors.target import KeptVersion, TargetTable, Token
-from replicators.targets.lakehouse import dialect, evolve, naming, storage, vacuum
+from replicators.targets.lakehouse import dialect, evolve, naming, storage, stores, vacuum
 from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.leftovers import CLAIM, FILES, folders_of
 from replicators.targets.lakehouse.params import LakehouseParams
@@ -110,13 +110,17 @@ class Delta:
         from deltalake import DeltaTable
 
         url = self.folder(names).replace("s3a://", "s3://")
-        return DeltaTable(url, without_files=True) if DeltaTable.is_deltatable(url) else None
+        options = stores.delta_options(url)
+        if not DeltaTable.is_deltatable(url, options):
+            return None
+        return DeltaTable(url, storage_options=options, without_files=True)
 
     def _opened(self, names: tuple[str, ...], version: int) -> Any:
         from deltalake import DeltaTable
 
         url = self.folder(names).replace("s3a://", "s3://")
-        return DeltaTable(url, version=version, without_files=True)
+        options = stores.delta_options(url)
+        return DeltaTable(url, version=version, storage_options=options, without_files=True)
 
     def scan(self, session: LentSession, names: tuple[str, ...]) -> DeltaScan | None:
         """What reads the table's present rows; None if there is no such table."""

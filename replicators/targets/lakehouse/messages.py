@@ -9,9 +9,9 @@ from replicators.connectors.problems.message import Help, Message, of_table
 MESSAGES: Mapping[str, Message] = {
     "target:store-classes": Message(
         "Spark may lack the store's classes",
-        "The warehouse lies in an object store. The classes that Spark needs for it do not come "
-        "with this version.",
-        "Choose a folder, or use a Spark of your own (REPLICATOR_SPARK_REMOTE or "
+        "The warehouse lies in an object store other than S3. The classes that Spark needs for it "
+        "do not come with this version.",
+        "Choose a folder or a bucket of S3, or use a Spark of your own (REPLICATOR_SPARK_REMOTE or "
         "REPLICATOR_SPARK_MASTER) that has the store's connector.",
         "Without these classes the run fails at its start.",
     ),

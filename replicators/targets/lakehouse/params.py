@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from replicators.connectors.addresses import Place, Url
 from replicators.connectors.locations import STORES_SETTINGS, location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
+from replicators.targets.lakehouse import stores
 
 CATALOG_OPTIONS = (
     "sslmode", "sslrootcert", "connect_timeout", "application_name", "target_session_attrs",
@@ -23,8 +24,8 @@ class LakehouseParams:
 
     warehouse: str = param(
         "Warehouse",
-        help="Folder that holds the tables, for example /data/warehouse. An object store "
-        "(s3a://bucket/warehouse) needs a Spark that has its connector.",
+        help="Folder that holds the tables, for example /data/warehouse, or a bucket of S3: "
+        "s3://bucket/warehouse. Other object stores need a Spark that has their connector.",
         secrets_go=STORES_SETTINGS,
         check=location_fault,
     )
@@ -75,8 +76,8 @@ class LakehouseParams:
 
     @property
     def warehouse_url(self) -> str:
-        """The warehouse without a trailing slash."""
-        return self.warehouse.rstrip("/")
+        """The warehouse without a trailing slash. A bucket of S3 has one name for all readers."""
+        return stores.plain(self.warehouse).rstrip("/")
 
 
 def _uri_errors(uri: str) -> dict[str, str]:

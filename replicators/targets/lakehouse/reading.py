@@ -19,6 +19,7 @@ from replicators.connectors.arrow import reading
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.model.types import Date, Decimal, Int, String, Timestamp, Uuid
+from replicators.targets.lakehouse import stores
 from replicators.targets.lakehouse.errors import translate
 
 if TYPE_CHECKING:
@@ -156,7 +157,10 @@ class IcebergScan:
     def _scan(self, **chosen: Any) -> DataScan:
         from pyiceberg.table import StaticTable
 
-        return StaticTable.from_metadata(self.metadata).scan(snapshot_id=self.snapshot, **chosen)
+        found = StaticTable.from_metadata(
+            self.metadata, properties=stores.iceberg_properties(self.metadata)
+        )
+        return found.scan(snapshot_id=self.snapshot, **chosen)
 
 
 def _iceberg_filter(limits: Limits, mode: Mode) -> BooleanExpression:
@@ -189,7 +193,10 @@ class DeltaScan:
         from deltalake import DeltaTable, QueryBuilder
 
         query = f"SELECT {', '.join(map(_quoted, columns))} FROM t{_where(limits, mode)}"  # noqa: S608 - quoted names
-        found = QueryBuilder().register("t", DeltaTable(self.url, version=self.version))
+        table = DeltaTable(
+            self.url, version=self.version, storage_options=stores.delta_options(self.url)
+        )
+        found = QueryBuilder().register("t", table)
         yield from pa.RecordBatchReader.from_stream(found.execute(query))
 
 

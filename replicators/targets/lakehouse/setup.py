@@ -12,9 +12,11 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     """The steps for the chosen format."""
     place = SetupStep(
         "Choose a warehouse",
-        "A folder that this program and its Spark may write. A bucket, `s3a://bucket/warehouse`, "
-        "needs a Spark of your own that has "
-        "its connector. Tables appear below it; nothing that is there already is touched.",
+        "A folder that this program and its Spark may write, or a bucket of S3: "
+        "`s3://bucket/warehouse`. For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
+        "AWS_REGION for web and workers (and AWS_ENDPOINT_URL for a server of your own), or let "
+        "the machine have a role. Tables appear below it; nothing that is there already is "
+        "touched.",
     )
     if values.get("format", "iceberg") != "iceberg":
         return (place,)

@@ -173,6 +173,6 @@ def test_a_store_whose_classes_spark_may_lack_is_reported(
     """Guards the warning: a bucket that answered passed the test, and the run failed for want of
     Spark's classes for it."""
     monkeypatch.setattr(storage, "look", lambda url: None)
-    params = LakehouseParams(warehouse="s3a://bucket/w", format="delta")
+    params = LakehouseParams(warehouse="gs://bucket/w", format="delta")
     found = [(p.code, p.severity) for p in LakehouseChecks(params).connection()]
     assert found == [("target:store-classes", Severity.WARNING)]
