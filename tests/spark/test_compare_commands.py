@@ -109,3 +109,52 @@ def test_days_in_avro_need_no_packages(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr[-3000:]
     counts = re.findall(r"([IUDXN]) +(\d+)", found.stdout.partition("2026-01-02")[2])
     assert dict(counts) == {"I": "1", "U": "1", "D": "1", "X": "0", "N": "0"}
+
+
+HIVE = """\
+kind: full
+keys: {{id: int}}
+non_keys: {{name: string}}
+current: {{path: {0}/current, table: shop.people}}
+history: {{path: {0}/history, table: shop.people_history}}
+catalog: {{type: hive, warehouse: {0}/warehouse}}
+"""
+READ = """\
+import sys
+from pyspark.sql import SparkSession
+spark = (
+    SparkSession.builder.master("local[1]").enableHiveSupport()
+    .config("spark.sql.warehouse.dir", sys.argv[1]).getOrCreate()
+)
+people = "SELECT id, name, OPERATION FROM shop.people ORDER BY id"
+print([tuple(r) for r in spark.sql(people).collect()])
+print([r[0] for r in spark.sql("SHOW PARTITIONS shop.people_history").collect()])
+print(spark.table("shop.people_history").count())
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_parquet_tables_are_known_in_a_hive_metastore(tmp_path: Path) -> None:
+    """Guards the registration in Spark's own Hive metastore: another session reads the new current
+    set by its name, and the history has a partition for each date."""
+    (tmp_path / "config.yaml").write_text(HIVE.format(tmp_path))
+    days = {"2019-06-18": "id,name\n1,Ann\n2,Bob\n", "2019-06-19": "id,name\n1,Ann\n2,Bo\n3,Cy\n"}
+    for name, text in days.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "people.csv").write_text(text)
+        asked = f"{tmp_path}/config.yaml {tmp_path}/{name} {name}"
+        found = bash(
+            f". .venv/bin/activate; export PYTHONPATH=$PWD; cd {tmp_path}; "
+            f'spark-submit --conf spark.ui.enabled=false "$OLDPWD/cdc.py" {asked}'
+        )
+        assert found.returncode == 0, found.stderr[-3000:]
+    (tmp_path / "read.py").write_text(READ)
+    read = bash(
+        f". .venv/bin/activate; cd {tmp_path}; python read.py {tmp_path}/warehouse 2>/dev/null"
+    )
+    assert read.stdout.splitlines() == [
+        "[(1, 'Ann', 'N'), (2, 'Bo', 'U'), (3, 'Cy', 'I')]",
+        "['EFF_START_DATE=2019-06-18', 'EFF_START_DATE=2019-06-19']",
+        "4",
+    ]

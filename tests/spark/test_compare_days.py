@@ -331,7 +331,7 @@ def test_values_with_the_same_hash_are_found_on_demand(
 
 
 def test_parquet_tables_are_registered_and_partitions_added(spark: Any, tmp_path: Path) -> None:
-    """In the session's own catalog; Hive's is tried in test_compare_hive."""
+    """In the session's own catalog; Hive's is tried in test_compare_commands."""
     name = f"reg_{tmp_path.name}".replace("-", "_")
     made = ComparedSet(
         spark,
