@@ -166,6 +166,35 @@ def test_a_locked_table_is_waited_for_and_then_said(
     assert target.merge(live, batch(tmp_path, 21)).was_applied
 
 
+def test_a_copy_that_waits_for_a_reader_is_published_at_the_next_try(
+    target: SqlMergeTarget, live: TargetTable, copies: SqlDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards a publication that is repeated: the copy has its index and its mark then, and a second
+    index of the name would be refused for ever."""
+    from replicators.targets.mysql import connections
+
+    short = connections.SETTINGS.replace("lock_wait_timeout = 30", "lock_wait_timeout = 1")
+    monkeypatch.setattr(connections, "SETTINGS", short)
+    target._client.close()
+    again = replace(live, generation=2)
+    target.begin_snapshot(again, SCHEMA)
+    place = target.snapshot_place(again, SCHEMA)
+    path = f"{place.folder}/1.parquet"
+    pq.write_table(pa.Table.from_pylist([{"id": 7}], place.arrow), path)
+    target.load_snapshot_files(again, SCHEMA, [path])
+    with copies.connect(autocommit=False) as other, other.cursor() as cursor:
+        cursor.execute("SELECT * FROM orders")
+        publish = lambda: target.publish_snapshot(again, SCHEMA, 30)  # noqa: E731
+        assert code_of(publish) == "target:mysql-lock"
+        other.rollback()
+    assert [row[0] for row in rows(copies)] == [1, 2]
+    target.publish_snapshot(again, SCHEMA, 30)
+    assert [row[0] for row in rows(copies)] == [7]
+    token = target.token(again)
+    assert token is not None and (token.generation, token.sequence) == (2, 30)
+    assert copies.execute("SHOW TABLES LIKE '\\_replicator\\_%'") == [("_replicator_progress",)]
+
+
 def test_a_row_that_no_packet_holds_is_said(
     target: SqlMergeTarget, live: TargetTable, copies: SqlDatabase, tmp_path: Path
 ) -> None:

@@ -76,7 +76,7 @@ class MysqlClient:
         self.params = params
         self._connections = Connections(params)
         self._loaded: dict[Names, int] = {}
-        self._swapped: dict[Names, str] = {}
+        self._marked: dict[Names, str] = {}
         self._lock = threading.Lock()
 
     @cached_property
@@ -183,23 +183,24 @@ class MysqlClient:
         """Put the staged table in the place of the live one, and then record it. The old table is
         dropped last. A repeat in the same process records what was put there."""
         old = (*staged[:-1], f"{staged[-1]}_old")
-        identity = self._swapped.get(staged)
-        now = self.table(live)
-        if identity is None or now is None or now.identity != identity:
+        identity = self._marked.get(staged)
+        if identity is None:
             identity = f"{MARK}{uuid.uuid4()}"
             self._make_ready(staged, schema, identity)
+            with self._lock:
+                self._marked[staged] = identity
+        now = self.table(live)
+        if now is None or now.identity != identity:
             moves = f"{quoted(staged)} TO {quoted(live)}"
             if now is not None:
                 moves = f"{quoted(live)} TO {quoted(old)}, {moves}"
-            with self._lock:
-                self._swapped[staged] = identity
             with self._asking() as connection:
                 query(connection, f"DROP TABLE IF EXISTS {quoted(old)}")
                 query(connection, f"RENAME TABLE {moves}")
         self.run(record(identity), job=job)
         self.drop(old)
         with self._lock:
-            self._swapped.pop(staged, None)
+            self._marked.pop(staged, None)
 
     def _make_ready(self, staged: Names, schema: TableSchema, identity: str) -> None:
         """Give the staged table its mark and the index of its key: the long part, in which no
@@ -230,6 +231,8 @@ class MysqlClient:
 
     def _make(self, names: Names, columns: Sequence[Column]) -> None:
         made = tables.create(self.dialect, trees.table(names), columns)
+        with self._lock:
+            self._marked.pop(names, None)
         with self._asking() as connection:
             query(connection, f"DROP TABLE IF EXISTS {quoted(names)}")
             with connection.cursor() as cursor:
@@ -261,8 +264,7 @@ class MysqlClient:
             connection.commit()
         except BaseException as err:
             if connection.open:
-                with suppress(pymysql.Error, OSError):
-                    connection.rollback()
+                _roll_back(connection)
             elif is_committing and is_done is not None and is_done():
                 return
             if isinstance(err, (pymysql.Error, OSError, Refused)):
@@ -279,6 +281,15 @@ class MysqlClient:
                 cursor.execute(self.dialect.sql(step.query))
                 if cursor.fetchone() is not None:
                     raise ReplicationError(step.code)
+
+
+def _roll_back(connection: Connection) -> None:
+    """Roll back, or end the connection: the next BEGIN would commit what is left open."""
+    try:
+        connection.rollback()
+    except (pymysql.Error, OSError):
+        with suppress(pymysql.Error, OSError):
+            connection.close()
 
 
 def _use_database(connection: Connection, tree: exp.Expression | exp.Query) -> None:
