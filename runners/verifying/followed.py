@@ -59,8 +59,9 @@ class FollowedReplicator:
         return Position.from_json(progress.position)
 
     def first_segment(self) -> int:
+        following = self.captured().segment + 1  # read first: one may be recorded meanwhile
         first = self._segments.order_by("number").values_list("number", flat=True).first()
-        return self.captured().segment + 1 if first is None else int(first)
+        return following if first is None else int(first)
 
     def is_decoded(self, upto: int) -> bool:
         return not self._segments.filter(number__lte=upto, is_decoded=False).exists()

@@ -302,7 +302,8 @@ def needs_log(row: TableRow) -> bool:
 def has_log_after(store: Store, sequence: int) -> bool:
     """Whether every segment with rows after that sequence is still listed. The sequence may lie
     within a segment."""
-    lowest = min((s.number for s in store.segments()), default=store.memory().last_segment + 1)
+    following = store.memory().last_segment + 1  # read first: a segment may be recorded meanwhile
+    lowest = min((s.number for s in store.segments()), default=following)
     return lowest <= max(1, segment_of(sequence + 1))
 
 

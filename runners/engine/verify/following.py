@@ -87,8 +87,8 @@ class FollowedStore:
         return self._store.memory().position
 
     def first_segment(self) -> int:
-        segments = self._store.segments()
-        return min((s.number for s in segments), default=self._store.memory().last_segment + 1)
+        following = self._store.memory().last_segment + 1
+        return min((s.number for s in self._store.segments()), default=following)
 
     def is_decoded(self, upto: int) -> bool:
         return all(s.is_decoded for s in self._store.segments() if s.number <= upto)

@@ -24,6 +24,7 @@ from runners.engine.store.protocol import (
     needs_log,
 )
 from runners.engine.store.table_states import is_lasting
+from runners.engine.verify.following import FollowedStore
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file
 
@@ -39,6 +40,24 @@ def test_a_target_that_was_busy_at_the_start_is_tried_again_and_a_lost_one_is_no
     fail_at_start(store, SCHEMA.id, ReplicationError("target:table-missing", table=SCHEMA.id), 5.0)
     (row,) = store.tables()
     assert row.retry_at is None
+
+
+def test_a_segment_that_is_recorded_meanwhile_is_not_taken_for_lost() -> None:
+    """Guards the order in which `has_log_after` reads: a copy that a new run goes on with began
+    again, and a table stopped with `log:table-pruned`, where the first segment was recorded between
+    the two reads."""
+
+    class Sealing(MemoryStore):
+        """Records the first segment just after it listed none."""
+
+        def segments(self) -> tuple[SegmentRow, ...]:
+            found = super().segments()
+            if not found:
+                self.record_segment(SegmentRow(1, "", 1, 0, Position(1), True), Position(1))
+            return tuple(found)
+
+    assert has_log_after(Sealing([SCHEMA.id]), last_sequence(0))
+    assert FollowedStore(Sealing([SCHEMA.id])).first_segment() == 1
 
 
 def test_a_table_that_stopped_within_a_segment_needs_the_rest_of_it() -> None:
