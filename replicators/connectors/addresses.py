@@ -38,6 +38,14 @@ class Place:
     database: str = ""
 
 
+def one_name_of_s3(url: str) -> str:
+    """The URL with the name for S3 that every reader knows: Hadoop's own become s3://."""
+    for other in ("s3a://", "s3n://"):
+        if url.startswith(other):
+            return "s3://" + url[len(other) :]
+    return url
+
+
 def _is_secret_name(name: str) -> bool:
     for _ in range(3):  # some drivers decode what was decoded
         name = unquote_plus(name)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from replicators.connectors.addresses import STORES
+from replicators.connectors.addresses import STORES, one_name_of_s3
 from replicators.connectors.spark import Frame, Session
 
 SIDE_BY_SIDE = 16
@@ -31,9 +31,7 @@ def is_url(path: str) -> bool:
 
 def open_url(url: str) -> tuple[fs.FileSystem, str]:
     """The file system of a folder or URL, and the path in it."""
-    for other in ("s3a://", "s3n://"):
-        if url.startswith(other):
-            url = "s3://" + url[len(other) :]
+    url = one_name_of_s3(url)
     if "://" not in url and not url.startswith("file:"):
         return fs.LocalFileSystem(), url
     system, path = fs.FileSystem.from_uri(url)

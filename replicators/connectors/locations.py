@@ -7,7 +7,7 @@ import hashlib
 import re
 from urllib.parse import parse_qsl, urlsplit
 
-from replicators.connectors.addresses import STORES, Place, Url, local_path
+from replicators.connectors.addresses import STORES, Place, Url, local_path, one_name_of_s3
 
 NAMING_SERVERS = frozenset({"hdfs", "viewfs", "abfs", "abfss"})
 """Stores whose URL names a server. The environment names the servers of the other stores."""
@@ -64,6 +64,4 @@ def plain(name: str) -> str:
 def folder_of(location: str) -> str:
     """The location without a trailing slash. A local location is a path."""
     text = location.removeprefix("file://") if local_path(location) else location
-    for other in ("s3a://", "s3n://"):
-        text = "s3://" + text[len(other) :] if text.startswith(other) else text
-    return text.rstrip("/")
+    return one_name_of_s3(text).rstrip("/")

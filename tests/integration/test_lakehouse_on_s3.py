@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from replicators.connectors.addresses import one_name_of_s3
 from replicators.connectors.params import parse
-from replicators.targets.lakehouse import stores
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.params import LakehouseParams
 from tests.harness import CATALOG, NAMESPACE, Traffic, World
@@ -41,7 +41,7 @@ class OnS3(World):
 
     @property
     def place(self) -> str:
-        return f"{stores.plain(self.bucket)}/{self.folder.name}"
+        return f"{one_name_of_s3(self.bucket)}/{self.folder.name}"
 
     def lake_table(self, name: str) -> Any:
         from pyiceberg.catalog.sql import SqlCatalog

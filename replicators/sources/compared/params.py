@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from replicators.connectors import locations
 from replicators.connectors.addresses import Place
 from replicators.connectors.locations import STORES_SETTINGS, location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
@@ -149,10 +150,7 @@ class ComparedParams:
     @property
     def state_root(self) -> str:
         """The place of the states, a path or a URL without a trailing slash."""
-        text = self.state
-        for other in ("s3a://", "s3n://"):
-            text = "s3://" + text[len(other) :] if text.startswith(other) else text
-        return text.removeprefix("file://").rstrip("/")
+        return locations.folder_of(self.state)
 
     def folder_of(self, name: str) -> str:
         """The folder that belongs to one replicator."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replicators.connectors.addresses import Place
-from replicators.connectors.locations import location_fault, location_places
+from replicators.connectors.locations import folder_of, location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
 
 PARQUET, JSON_LINES = "Parquet", "JSON lines"
@@ -59,15 +59,7 @@ class FilesParams:
     @property
     def root(self) -> str:
         """The location without a trailing slash. A local location is a path."""
-        text = self.location.removeprefix("file://") if self.is_local else self.location
-        for other in ("s3a://", "s3n://"):
-            text = "s3://" + text[len(other) :] if text.startswith(other) else text
-        return text.rstrip("/")
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the location is a local folder."""
-        return "://" not in self.location or self.location.startswith("file:")
+        return folder_of(self.location)
 
     @property
     def codec(self) -> str:

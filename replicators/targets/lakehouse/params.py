@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from replicators.connectors.addresses import Place, Url
+from replicators.connectors.addresses import Place, Url, one_name_of_s3
 from replicators.connectors.locations import STORES_SETTINGS, location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
-from replicators.targets.lakehouse import stores
 
 CATALOG_OPTIONS = (
     "sslmode", "sslrootcert", "connect_timeout", "application_name", "target_session_attrs",
@@ -77,7 +76,7 @@ class LakehouseParams:
     @property
     def warehouse_url(self) -> str:
         """The warehouse without a trailing slash. A bucket of S3 has one name for all readers."""
-        return stores.plain(self.warehouse).rstrip("/")
+        return one_name_of_s3(self.warehouse).rstrip("/")
 
 
 def _uri_errors(uri: str) -> dict[str, str]:

@@ -24,14 +24,6 @@ def is_s3(url: str) -> bool:
     return url.startswith("s3://")
 
 
-def plain(url: str) -> str:
-    """The URL as every reader knows it: Hadoop's own names for S3 become s3://."""
-    for other in ("s3a://", "s3n://"):
-        if url.startswith(other):
-            return "s3://" + url[len(other) :]
-    return url
-
-
 def _endpoint() -> str:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
 
