@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from replicators.connectors import server_fields
 from replicators.connectors.addresses import Place, host_fault
 from replicators.connectors.params import param
+from replicators.connectors.server_fields import password, tls
+
+__all__ = ["Server", "authority", "host", "password", "places", "port", "tls"]
 
 
 class Server(Protocol):
@@ -21,35 +25,13 @@ class Server(Protocol):
 
 def host(*, is_movable: bool = False) -> Any:
     """The server's host."""
-    return param(
-        "Host",
-        help="Name or address of the server.",
-        addresses=True,
-        is_movable=is_movable,
-        check=host_fault,
-    )
+    text = "Name or address of the server."
+    return server_fields.host(text, host_fault, is_movable=is_movable)
 
 
 def port() -> Any:
     """The server's port."""
-    return param("Port", default=3306, minimum=1, maximum=65535, addresses=True)
-
-
-def password() -> Any:
-    """The user's password."""
-    return param("Password", default="", secret=True)
-
-
-def tls(*, is_movable: bool = False) -> Any:
-    """How the connection is encrypted."""
-    return param(
-        "TLS",
-        help="verify-full also checks the server's certificate and name.",
-        default="prefer",
-        choices=("disable", "prefer", "require", "verify-full"),
-        addresses=True,
-        is_movable=is_movable,
-    )
+    return server_fields.port(3306)
 
 
 def authority(*, is_movable: bool = False) -> Any:

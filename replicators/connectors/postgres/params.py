@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from replicators.connectors import server_fields
 from replicators.connectors.addresses import Place, host_fault
-from replicators.connectors.params import param
+from replicators.connectors.server_fields import password, tls
 
-TLS_MODES = ("disable", "prefer", "require", "verify-full")
+__all__ = ["Server", "facts", "host", "password", "places", "port", "tls"]
 
 
 class Server(Protocol):
@@ -34,35 +35,13 @@ def _host_fault(text: str) -> str:
 
 def host(*, is_movable: bool = False) -> Any:
     """The server's host."""
-    return param(
-        "Host",
-        help="Name or address of the server, or the folder of its socket.",
-        addresses=True,
-        is_movable=is_movable,
-        check=_host_fault,
-    )
+    text = "Name or address of the server, or the folder of its socket."
+    return server_fields.host(text, _host_fault, is_movable=is_movable)
 
 
 def port() -> Any:
     """The server's port."""
-    return param("Port", default=5432, minimum=1, maximum=65535, addresses=True)
-
-
-def password() -> Any:
-    """The user's password."""
-    return param("Password", default="", secret=True)
-
-
-def tls(*, is_movable: bool = False) -> Any:
-    """How the connection is encrypted."""
-    return param(
-        "TLS",
-        help="verify-full also checks the server's certificate and name.",
-        default="prefer",
-        choices=TLS_MODES,
-        addresses=True,
-        is_movable=is_movable,
-    )
+    return server_fields.port(5432)
 
 
 def places(server: Server) -> tuple[Place, ...]:
