@@ -1,45 +1,98 @@
-"""Conditions of the queries that read current rows back (`CurrentRows`), as text."""
+"""Current rows of a SQL target's table, read back by queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from replicators.connectors.arrow import reading
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import arrow_type
+from replicators.connectors.sql.client import Names
 
 KEYS_A_QUERY = 1000
+_CURRENT = {Mode.SOFT_DELETE: "{_is_deleted} IS NOT TRUE", Mode.HISTORY: "{_is_current}"}
+Opened = TypeVar("Opened")
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
-    """`name` gives a column's quoted name, `literal` a value of it."""
+class QueriedRows(ABC, Generic[Opened]):
+    """See `CurrentRows`. `names`: the table's. A plugin gives what is its database's own; errors of
+    its driver become `ReplicationError`s in `opened`."""
 
+    params: Any
+    names: Names
     schema: TableSchema
-    name: Callable[[Column], str]
-    literal: Callable[[Column, Any], str]
+    mode: Mode
 
-    def between(self, lower: Any, upper: Any) -> list[str]:
-        """The first key column is at least `lower` and less than `upper`; None: no limit."""
-        found = []
+    @abstractmethod
+    def opened(self) -> AbstractContextManager[Opened]:
+        """What the queries of one call are sent by."""
+
+    @abstractmethod
+    def read(self, opened: Opened, columns: Sequence[Column], where: str) -> Iterator[pa.Table]:
+        """These columns of the rows for which the condition holds (empty: of all), in the neutral
+        types."""
+
+    @abstractmethod
+    def quoted(self, name: str) -> str:
+        """A column's name in a query."""
+
+    @abstractmethod
+    def literal(self, column: Column, value: Any) -> str:
+        """A value of a column in a query."""
+
+    def ordered(self, column: Column) -> str:
+        """A column as it is compared with limits: byte by byte."""
+        return self.quoted(column.name)
+
+    def rows(
+        self, columns: Sequence[str] = (), lower: Any = None, upper: Any = None
+    ) -> Iterator[pa.RecordBatch]:
+        """See `CurrentRows.rows`."""
+        conditions = []
         for sign, limit in ((">=", lower), ("<", upper)):
             if limit is not None:
                 first = self.schema.column(self.schema.key[0])
                 value = reading.scalar(limit, arrow_type(first.type)).as_py()
-                found.append(f"{self.name(first)} {sign} {self.literal(first, value)}")
-        return found
+                conditions.append(f"{self.ordered(first)} {sign} {self.literal(first, value)}")
+        with self.opened() as opened:
+            for table in self.read(opened, self._chosen(columns), self._where(conditions)):
+                yield from table.to_batches()
 
-    def any_key(self, keys: pa.Table) -> str:
+    def rows_by_keys(self, keys: pa.Table, columns: Sequence[str] = ()) -> pa.Table:
+        """See `CurrentRows.rows_by_keys`."""
+        chosen = self._chosen(columns)
+        found = [reading.neutral(self.schema, [c.name for c in chosen]).empty_table()]
+        with self.opened() as opened:
+            for at in range(0, keys.num_rows, KEYS_A_QUERY):
+                wanted = self._any_key(keys.slice(at, KEYS_A_QUERY))
+                found += self.read(opened, chosen, self._where([wanted]))
+        return pa.concat_tables(found)
+
+    def _chosen(self, columns: Sequence[str]) -> list[Column]:
+        return [self.schema.column(n) for n in reading.chosen(self.schema, columns)]
+
+    def _where(self, conditions: Sequence[str]) -> str:
+        """The conditions, and that of the mode's current rows."""
+        if self.mode not in _CURRENT:
+            return " AND ".join(conditions)
+        names = {n: self.quoted(n) for n in ("_is_deleted", "_is_current")}
+        return " AND ".join([_CURRENT[self.mode].format(**names), *conditions])
+
+    def _any_key(self, keys: pa.Table) -> str:
         """The row has one of these keys."""
         key = [self.schema.column(n) for n in self.schema.key]
         values = [keys.column(c.name).to_pylist() for c in key]
         if len(key) == 1 and None not in values[0]:
             shown = ", ".join(self.literal(key[0], v) for v in values[0])
-            return f"{self.name(key[0])} IN ({shown})"
+            return f"{self.quoted(key[0].name)} IN ({shown})"
         rows = (
             " AND ".join(self._is(c, v) for c, v in zip(key, row, strict=True))
             for row in zip(*values, strict=True)
@@ -47,5 +100,5 @@ class Conditions:
         return f"({' OR '.join(f'({row})' for row in rows)})"
 
     def _is(self, column: Column, value: Any) -> str:
-        name = self.name(column)
+        name = self.quoted(column.name)
         return f"{name} IS NULL" if value is None else f"{name} = {self.literal(column, value)}"

@@ -23,7 +23,7 @@ from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import trees
 from replicators.connectors.sql.client import Names
-from replicators.connectors.sql.reading import KEYS_A_QUERY, Conditions
+from replicators.connectors.sql.reading import QueriedRows
 from replicators.targets.bigquery import dialect, naming
 from replicators.targets.bigquery.connection import open_client
 from replicators.targets.bigquery.errors import translate
@@ -31,60 +31,48 @@ from replicators.targets.bigquery.params import BigQueryParams
 from replicators.targets.bigquery.types import native
 
 if TYPE_CHECKING:
-    from replicators.targets.bigquery.client import BigQueryClient
+    from google.cloud.bigquery import Client
 
-_CURRENT = {Mode.SOFT_DELETE: "`_is_deleted` IS NOT TRUE", Mode.HISTORY: "`_is_current`"}
+    from replicators.targets.bigquery.client import BigQueryClient
 
 
 @dataclass(frozen=True, slots=True)
-class BigQueryRows:
-    """See `CurrentRows`. `moment`: None reads the present rows."""
+class BigQueryRows(QueriedRows["Client"]):
+    """`moment`: None reads the present rows."""
 
     params: BigQueryParams
-    names: Names
-    schema: TableSchema
-    mode: Mode
     moment: datetime | None
 
-    def rows(
-        self, columns: Sequence[str] = (), lower: Any = None, upper: Any = None
-    ) -> Iterator[pa.RecordBatch]:
-        """See `CurrentRows.rows`."""
-        conditions = self._conditions.between(lower, upper)
-        for table in self._read(columns, conditions):
-            yield from table.to_batches()
+    @contextmanager
+    def opened(self) -> Iterator[Client]:
+        """A client. Its errors are translated."""
+        try:
+            with open_client(self.params) as client:
+                yield client
+        except Exception as err:
+            raise translate(err, self.params.project) from err
 
-    def rows_by_keys(self, keys: pa.Table, columns: Sequence[str] = ()) -> pa.Table:
-        """See `CurrentRows.rows_by_keys`."""
-        found = [reading.neutral(self.schema, reading.chosen(self.schema, columns)).empty_table()]
-        for at in range(0, keys.num_rows, KEYS_A_QUERY):
-            found += self._read(columns, [self._conditions.any_key(keys.slice(at, KEYS_A_QUERY))])
-        return pa.concat_tables(found)
-
-    @property
-    def _conditions(self) -> Conditions:
-        return Conditions(self.schema, _name, _literal)
-
-    def _read(self, columns: Sequence[str], conditions: Sequence[str]) -> Iterator[pa.Table]:
+    def read(self, opened: Client, columns: Sequence[Column], where: str) -> Iterator[pa.Table]:
+        """The rows as they were at the moment."""
         from google.cloud import bigquery
 
-        chosen = [self.schema.column(n) for n in reading.chosen(self.schema, columns)]
-        current = _CURRENT.get(self.mode)
-        where = " AND ".join([*([current] if current else []), *conditions])
-        shown = ", ".join(map(_name, chosen))
+        shown = ", ".join(self.quoted(c.name) for c in columns)
         moment = "" if self.moment is None else f" FOR SYSTEM_TIME AS OF {_moment(self.moment)}"
         query = f"SELECT {shown} FROM {dialect.quoted(self.names)}{moment}"
         query += f" WHERE {where}" if where else ""
-        wanted = reading.neutral(self.schema, [c.name for c in chosen])
+        wanted = reading.neutral(self.schema, [c.name for c in columns])
         config = bigquery.QueryJobConfig(labels=self.params.label_values)
-        try:
-            with open_client(self.params) as client:
-                found = client.query(query, job_config=config).result()
-                for batch in found.to_arrow_iterable():
-                    rows = pa.Table.from_batches([batch]).rename_columns(wanted.names)
-                    yield reading.fitted(rows, wanted)
-        except Exception as err:
-            raise translate(err, self.params.project) from err
+        for batch in opened.query(query, job_config=config).result().to_arrow_iterable():
+            rows = pa.Table.from_batches([batch]).rename_columns(wanted.names)
+            yield reading.fitted(rows, wanted)
+
+    def quoted(self, name: str) -> str:
+        """A column by the name that it has there."""
+        return dialect.quoted((naming.column(name),))
+
+    def literal(self, column: Column, value: Any) -> str:
+        """A value with its type."""
+        return dialect.DIALECT.literals.literal(column, value, native(column))
 
 
 @contextmanager
@@ -99,14 +87,6 @@ def opened(
         now = client.query(trees.select([trees.called(exp.CurrentTimestamp(), "now")], None))
         moment = now.column("now")[0].as_py()
     yield BigQueryRows(client.params, names, schema, mode, moment)
-
-
-def _name(column: Column) -> str:
-    return dialect.quoted((naming.column(column.name),))
-
-
-def _literal(column: Column, value: Any) -> str:
-    return dialect.DIALECT.literals.literal(column, value, native(column))
 
 
 def _moment(at: datetime) -> str:

@@ -32,8 +32,8 @@ from replicators.connectors.mysql import sql
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import engines
 from replicators.connectors.sql.client import Names
-from replicators.connectors.sql.reading import KEYS_A_QUERY, Conditions
-from replicators.targets.mysql.connections import TEXTS, connect
+from replicators.connectors.sql.reading import QueriedRows
+from replicators.targets.mysql.connections import TEXTS, Connection, connect
 from replicators.targets.mysql.errors import translate
 from replicators.targets.mysql.params import MysqlTargetParams
 from replicators.targets.mysql.types import native
@@ -42,59 +42,52 @@ if TYPE_CHECKING:
     from replicators.targets.mysql.client import MysqlClient
 
 ROWS_AT_ONCE = 1 << 14
-_CURRENT = {Mode.SOFT_DELETE: "`_is_deleted` IS NOT TRUE", Mode.HISTORY: "`_is_current`"}
 _LITERALS = engines.mysql(lambda column: native(column, is_mariadb=False)).literals
 
 
 @dataclass(frozen=True, slots=True)
-class MysqlRows:
-    """See `CurrentRows`."""
+class MysqlRows(QueriedRows[Connection]):
+    """Each query has a moment of its own."""
 
     params: MysqlTargetParams
-    names: Names
-    schema: TableSchema
-    mode: Mode
 
-    def rows(
-        self, columns: Sequence[str] = (), lower: Any = None, upper: Any = None
-    ) -> Iterator[pa.RecordBatch]:
-        """See `CurrentRows.rows`."""
-        for table in self._read(columns, self._conditions.between(lower, upper)):
-            yield from table.to_batches()
-
-    def rows_by_keys(self, keys: pa.Table, columns: Sequence[str] = ()) -> pa.Table:
-        """See `CurrentRows.rows_by_keys`."""
-        found = [reading.neutral(self.schema, reading.chosen(self.schema, columns)).empty_table()]
-        for at in range(0, keys.num_rows, KEYS_A_QUERY):
-            found += self._read(columns, [self._conditions.any_key(keys.slice(at, KEYS_A_QUERY))])
-        return pa.concat_tables(found)
-
-    @property
-    def _conditions(self) -> Conditions:
-        return Conditions(self.schema, _name, _literal)
-
-    def _read(self, columns: Sequence[str], conditions: Sequence[str]) -> Iterator[pa.Table]:
-        chosen = [self.schema.column(n) for n in reading.chosen(self.schema, columns)]
-        current = _CURRENT.get(self.mode)
-        where = " AND ".join([*([current] if current else []), *conditions])
-        shown = ", ".join(map(_shown, chosen))
-        path = ".".join(map(sql.name, self.names))
-        query = f"SELECT {shown} FROM {path}" + (f" WHERE {where}" if where else "")
-        wanted = reading.neutral(self.schema, [c.name for c in chosen])
+    @contextmanager
+    def opened(self) -> Iterator[Connection]:
+        """A connection. Errors of the driver are translated."""
         try:
-            with (
-                closing(connect(self.params, conv=TEXTS)) as connection,
-                connection.cursor(SSCursor) as cursor,
-            ):
-                cursor.execute(query)
-                while rows := cursor.fetchmany(ROWS_AT_ONCE):
-                    arrays = [
-                        _values(list(values), c.type)
-                        for values, c in zip(zip(*rows, strict=True), chosen, strict=True)
-                    ]
-                    yield reading.fitted(pa.Table.from_arrays(arrays, wanted.names), wanted)
+            with closing(connect(self.params, conv=TEXTS)) as connection:
+                yield connection
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params, table=self.schema.id) from err
+
+    def read(self, opened: Connection, columns: Sequence[Column], where: str) -> Iterator[pa.Table]:
+        """The rows, some thousand at a time."""
+        shown = ", ".join(self._shown(c) for c in columns)
+        path = ".".join(map(sql.name, self.names))
+        query = f"SELECT {shown} FROM {path}" + (f" WHERE {where}" if where else "")
+        wanted = reading.neutral(self.schema, [c.name for c in columns])
+        with opened.cursor(SSCursor) as cursor:
+            cursor.execute(query)
+            while rows := cursor.fetchmany(ROWS_AT_ONCE):
+                arrays = [
+                    _values(list(values), c.type)
+                    for values, c in zip(zip(*rows, strict=True), columns, strict=True)
+                ]
+                yield reading.fitted(pa.Table.from_arrays(arrays, wanted.names), wanted)
+
+    def _shown(self, column: Column) -> str:
+        """The expression whose text `_values` reads. A FLOAT would be shown with six digits."""
+        name = self.quoted(column.name)
+        is_short = isinstance(column.type, Float) and column.type.bits == 32
+        return f"CAST({name} AS DOUBLE)" if is_short else name
+
+    def quoted(self, name: str) -> str:
+        """A name in backticks."""
+        return sql.name(name)
+
+    def literal(self, column: Column, value: Any) -> str:
+        """A value without a type."""
+        return _LITERALS.literal(column, value, "")
 
 
 @contextmanager
@@ -105,21 +98,6 @@ def opened(
     if client.table(names) is None:
         raise ReplicationError("target:table-missing", table=schema.id)
     yield MysqlRows(client.params, names, schema, mode)
-
-
-def _name(column: Column) -> str:
-    return sql.name(column.name)
-
-
-def _literal(column: Column, value: Any) -> str:
-    return _LITERALS.literal(column, value, "")
-
-
-def _shown(column: Column) -> str:
-    """The expression whose text `_values` reads. A FLOAT would be shown with six digits."""
-    name = _name(column)
-    is_short = isinstance(column.type, Float) and column.type.bits == 32
-    return f"CAST({name} AS DOUBLE)" if is_short else name
 
 
 def _values(texts: list[Any], kind: LogicalType) -> pa.Array:

@@ -43,13 +43,13 @@ from replicators.connectors.model.types import (
 )
 from replicators.connectors.postgres import sql
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.sql.reading import QueriedRows
 from replicators.targets.postgresql.connections import Connection, connect
 from replicators.targets.postgresql.errors import translate
 from replicators.targets.postgresql.params import PostgresqlTargetParams
 
 Names = tuple[str, ...]
 BLOCK_BYTES = 8 << 20
-KEYS_A_QUERY = 1000
 IDENTITY = """
 SELECT c.oid::text || ':' || c.relfilenode::text FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -58,58 +58,18 @@ WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 """The second number changes when all rows are written again: then an older snapshot finds none."""
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _NO_ITEM, _ITEM = "-", "x"
-_CURRENT = {Mode.SOFT_DELETE: '"_is_deleted" IS NOT TRUE', Mode.HISTORY: '"_is_current"'}
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresqlRows:
-    """See `CurrentRows`. `snapshot`: the exported snapshot's name. `identity`: the table that it
-    was exported for."""
+class PostgresqlRows(QueriedRows[Connection]):
+    """`snapshot`: the exported snapshot's name. `identity`: the table that it was exported for."""
 
     params: PostgresqlTargetParams
-    names: Names
-    schema: TableSchema
-    mode: Mode
     snapshot: str
     identity: str
 
-    def rows(
-        self, columns: Sequence[str] = (), lower: Any = None, upper: Any = None
-    ) -> Iterator[pa.RecordBatch]:
-        """See `CurrentRows.rows`."""
-        conditions = []
-        for sign, limit in ((">=", lower), ("<", upper)):
-            if limit is not None:
-                first = self.schema.column(self.schema.key[0])
-                value = reading.scalar(limit, arrow_type(first.type)).as_py()
-                conditions.append(f"{_ordered(first)} {sign} {_literal(first, value)}")
-        with self._opened() as connection:
-            for table in self._read(connection, columns, conditions):
-                yield from table.to_batches()
-
-    def rows_by_keys(self, keys: pa.Table, columns: Sequence[str] = ()) -> pa.Table:
-        """See `CurrentRows.rows_by_keys`."""
-        found = [reading.neutral(self.schema, reading.chosen(self.schema, columns)).empty_table()]
-        with self._opened() as connection:
-            for at in range(0, keys.num_rows, KEYS_A_QUERY):
-                condition = self._any_key(keys.slice(at, KEYS_A_QUERY))
-                found += self._read(connection, columns, [condition])
-        return pa.concat_tables(found)
-
-    def _any_key(self, keys: pa.Table) -> str:
-        key = [self.schema.column(n) for n in self.schema.key]
-        values = [keys.column(c.name).to_pylist() for c in key]
-        if len(key) == 1 and None not in values[0]:
-            shown = ", ".join(_literal(key[0], v) for v in values[0])
-            return f"{sql.name(key[0].name)} IN ({shown})"
-        rows = (
-            " AND ".join(_is(c, v) for c, v in zip(key, row, strict=True))
-            for row in zip(*values, strict=True)
-        )
-        return f"({' OR '.join(f'({row})' for row in rows)})"
-
     @contextmanager
-    def _opened(self) -> Iterator[Connection]:
+    def opened(self) -> Iterator[Connection]:
         """A connection in the snapshot. `target:table-replaced` where the table is no longer the
         one that the snapshot shows."""
         try:
@@ -125,17 +85,13 @@ class PostgresqlRows:
         except psycopg.Error as err:
             raise translate(err, self.params, table=self.schema.id) from err
 
-    def _read(
-        self, connection: Connection, columns: Sequence[str], conditions: Sequence[str]
-    ) -> Iterator[pa.Table]:
-        chosen = [self.schema.column(n) for n in reading.chosen(self.schema, columns)]
-        shown = ", ".join(_shown(c.type, sql.name(c.name)) for c in chosen)
-        current = _CURRENT.get(self.mode)
-        where = " AND ".join([*([current] if current else []), *conditions])
+    def read(self, opened: Connection, columns: Sequence[Column], where: str) -> Iterator[pa.Table]:
+        """The rows, as COPY gives them."""
+        shown = ", ".join(_shown(c.type, sql.name(c.name)) for c in columns)
         query = f"SELECT {shown} FROM {_path(self.names)}" + (f" WHERE {where}" if where else "")
-        names = [str(at) for at in range(len(chosen))]
+        names = [str(at) for at in range(len(columns))]
         convert = csv.ConvertOptions(
-            column_types={n: _read_type(c.type) for n, c in zip(names, chosen, strict=True)},
+            column_types={n: _read_type(c.type) for n, c in zip(names, columns, strict=True)},
             null_values=[""],
             true_values=["t"],
             false_values=["f"],
@@ -143,15 +99,38 @@ class PostgresqlRows:
             quoted_strings_can_be_null=False,
         )
         parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
-        wanted = reading.neutral(self.schema, [c.name for c in chosen])
-        for block in _blocks(connection, f"COPY ({query}) TO STDOUT (FORMAT csv)"):
+        wanted = reading.neutral(self.schema, [c.name for c in columns])
+        for block in _blocks(opened, f"COPY ({query}) TO STDOUT (FORMAT csv)"):
             read = csv.ReadOptions(column_names=names, block_size=len(block) + 1)
             table = csv.read_csv(pa.BufferReader(block), read, parse, convert)
             arrays = [
                 _values(table.column(n).combine_chunks(), c.type)
-                for n, c in zip(names, chosen, strict=True)
+                for n, c in zip(names, columns, strict=True)
             ]
             yield pa.Table.from_arrays(arrays, schema=wanted)
+
+    def quoted(self, name: str) -> str:
+        """A name in double quotes."""
+        return sql.name(name)
+
+    def ordered(self, column: Column) -> str:
+        """A text is compared byte by byte."""
+        name = sql.name(column.name)
+        is_text = isinstance(column.type, String | Json | Enum)
+        return f'{name}::text COLLATE "C"' if is_text else name
+
+    def literal(self, column: Column, value: Any) -> str:
+        """An untyped literal: it takes the type of its column."""
+        match value:
+            case bool():
+                return "'t'" if value else "'f'"
+            case bytes():
+                return sql.literal(f"\\x{value.hex()}")
+            case datetime():
+                return sql.literal(value.isoformat(" "))
+            case date() | time():
+                return sql.literal(value.isoformat())
+        return sql.literal(str(value))
 
 
 @contextmanager
@@ -307,33 +286,3 @@ def _bytes(digits: pa.Array) -> pa.Array:
         [None, pa.py_buffer(((offsets - first) // 2).astype(np.int32)), pa.py_buffer(found)],
     )
     return pc.if_else(digits.is_valid(), made, pa.scalar(None, pa.binary()))
-
-
-# Conditions
-
-_AS_TEXT = (String, Json, Enum)
-
-
-def _ordered(column: Column) -> str:
-    """The column as it is compared with limits: a text byte by byte."""
-    name = sql.name(column.name)
-    return f'{name}::text COLLATE "C"' if isinstance(column.type, _AS_TEXT) else name
-
-
-def _is(column: Column, value: Any) -> str:
-    name = sql.name(column.name)
-    return f"{name} IS NULL" if value is None else f"{name} = {_literal(column, value)}"
-
-
-def _literal(column: Column, value: Any) -> str:
-    """A value as an untyped literal: it takes the type of its column."""
-    match value:
-        case bool():
-            return "'t'" if value else "'f'"
-        case bytes():
-            return sql.literal(f"\\x{value.hex()}")
-        case datetime():
-            return sql.literal(value.isoformat(" "))
-        case date() | time():
-            return sql.literal(value.isoformat())
-    return sql.literal(str(value))
