@@ -1,10 +1,8 @@
-"""Connections to the target: one for each thread, opened when it is needed, and opened again after
-it was lost."""
+"""Connections to the target, and the settings of their sessions."""
 
 from __future__ import annotations
 
 import socket
-import threading
 from datetime import time, timedelta
 from typing import Any
 
@@ -15,6 +13,7 @@ from pymysql.converters import conversions, convert_timedelta
 
 from replicators.connectors import limits
 from replicators.connectors.mysql import tls
+from replicators.connectors.sql.per_thread import PerThread
 from replicators.targets.mysql.errors import CONNECT_SECONDS, LOCK_SECONDS, translate
 from replicators.targets.mysql.params import MysqlTargetParams
 
@@ -92,30 +91,8 @@ def query(connection: Connection, text: str, *values: Any) -> list[tuple[Any, ..
         return list(cursor.fetchall())
 
 
-class Connections:
+class Connections(PerThread[Connection]):
     """Lends each thread its connection."""
 
     def __init__(self, params: MysqlTargetParams) -> None:
-        self.params = params
-        self._own = threading.local()
-        self._lock = threading.Lock()
-        self._all: dict[int, Connection] = {}
-
-    def get(self) -> Connection:
-        """This thread's connection. A lost one is opened again."""
-        known: Connection | None = getattr(self._own, "connection", None)
-        if known is not None and known.open:
-            return known
-        made = connect(self.params)
-        self._own.connection = made
-        with self._lock:
-            self._all[threading.get_ident()] = made
-        return made
-
-    def close(self) -> None:
-        """Close all of them."""
-        with self._lock:
-            while self._all:
-                made = self._all.popitem()[1]
-                if made.open:
-                    made.close()
+        super().__init__(lambda: connect(params), lambda made: bool(made.open))

@@ -1,15 +1,14 @@
-"""Connections to the target: one for each thread, opened when it is needed, and opened again after
-it was lost."""
+"""Connections to the target, and the settings of their sessions."""
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import psycopg
 from psycopg.types.string import TextLoader
 
 from replicators.connectors.postgres import connections
+from replicators.connectors.sql.per_thread import PerThread
 from replicators.targets.postgresql.errors import LOCK_SECONDS, translate
 from replicators.targets.postgresql.params import PostgresqlTargetParams
 
@@ -45,35 +44,9 @@ def connect(params: PostgresqlTargetParams) -> Connection:
     return made
 
 
-class Connections:
+class Connections(PerThread[Connection]):
     """Lends each thread its connection."""
 
     def __init__(self, params: PostgresqlTargetParams) -> None:
+        super().__init__(lambda: connect(params), lambda made: not made.closed)
         self.params = params
-        self._own = threading.local()
-        self._lock = threading.Lock()
-        self._all: dict[int, Connection] = {}
-
-    def get(self) -> Connection:
-        """This thread's connection. A lost one is opened again."""
-        known: Connection | None = getattr(self._own, "connection", None)
-        if known is not None and not known.closed:
-            return known
-        made = connect(self.params)
-        self._own.connection = made
-        with self._lock:
-            self._all[threading.get_ident()] = made
-        return made
-
-    def give_up(self) -> None:
-        """Close this thread's connection, for example after an error that left it in doubt."""
-        known: Connection | None = getattr(self._own, "connection", None)
-        if known is not None:
-            known.close()
-            self._own.connection = None
-
-    def close(self) -> None:
-        """Close all of them."""
-        with self._lock:
-            while self._all:
-                self._all.popitem()[1].close()
