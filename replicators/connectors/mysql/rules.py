@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,7 +35,26 @@ def text_of(err: BaseException) -> str:
     return str(arguments[1]) if len(arguments) > 1 else str(err)
 
 
-def code_by(rules: Sequence[Rule], err: BaseException) -> str:
-    """The code of the first rule that fits; empty where none does."""
-    number, text = number_of(err), text_of(err)
-    return next((r.code for r in rules if r.fits(number, text)), "")
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The rules of one side, source or target, and its codes for errors that have no number."""
+
+    rules: Sequence[Rule]
+    tls: str
+    timeout: str
+    lost: str
+
+    def code_of(self, err: BaseException) -> str:
+        """The error code for a driver's error; `internal:unexpected` where no rule fits."""
+        if isinstance(err, ssl.SSLError):
+            return self.tls
+        if isinstance(err, TimeoutError):
+            return self.timeout
+        if isinstance(err, (OSError, EOFError)):
+            return self.lost
+        number, text = number_of(err), text_of(err)
+        for rule in self.rules:
+            if rule.fits(number, text):
+                return rule.code
+        is_lost = type(err).__name__ in {"InterfaceError", "InternalError"}
+        return self.lost if is_lost else "internal:unexpected"

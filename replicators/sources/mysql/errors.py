@@ -3,11 +3,9 @@ rules. A driver's text never gets into them."""
 
 from __future__ import annotations
 
-import ssl
-
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.mysql import sql
-from replicators.connectors.mysql.rules import Rule, code_by
+from replicators.connectors.mysql.rules import Codes, Rule
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql.params import MysqlParams
 
@@ -50,20 +48,12 @@ RULES = (
 )  # fmt: skip
 
 
+CODES = Codes(RULES, "source:tls", "source:timeout", "source:connection-lost")
+
+
 def code_of(err: BaseException) -> str:
     """The error code for a driver's error; `internal:unexpected` where no rule fits."""
-    if isinstance(err, ssl.SSLError):
-        return "source:tls"
-    if isinstance(err, TimeoutError):
-        return "source:timeout"
-    if isinstance(err, (OSError, EOFError)):
-        return "source:connection-lost"
-    code = code_by(RULES, err)
-    if code:
-        return code
-    if type(err).__name__ in {"InterfaceError", "InternalError"}:
-        return "source:connection-lost"
-    return "internal:unexpected"
+    return CODES.code_of(err)
 
 
 def translate(

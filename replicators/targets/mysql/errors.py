@@ -4,10 +4,9 @@ never gets into them."""
 from __future__ import annotations
 
 import re
-import ssl
 
 from replicators.connectors.model.schema import TableId
-from replicators.connectors.mysql.rules import Rule, code_by, number_of, text_of
+from replicators.connectors.mysql.rules import Codes, Rule, number_of, text_of
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.mysql.params import MysqlTargetParams
 
@@ -39,6 +38,7 @@ RULES = (
     Rule("target:mysql-lost", (0, 2006, 2013, 2014, 2055, 1053, 1077, 1080, 1152, 1158, 1159, 1160,
                                1161, 1927, 4031)),
 )  # fmt: skip
+CODES = Codes(RULES, "target:mysql-tls", "target:timeout", "target:mysql-lost")
 REASONS = {
     1118: "the row is larger than the server's pages hold",
     1264: "a number or a date is out of range",
@@ -61,19 +61,7 @@ class Refused(ValueError):
 
 def code_of(err: BaseException) -> str:
     """The error code for a driver's error; `internal:unexpected` where no rule fits."""
-    if isinstance(err, Refused):
-        return "target:mysql-value"
-    if isinstance(err, ssl.SSLError):
-        return "target:mysql-tls"
-    if isinstance(err, TimeoutError):
-        return "target:timeout"
-    if isinstance(err, (OSError, EOFError)):
-        return "target:mysql-lost"
-    code = code_by(RULES, err)
-    if code:
-        return code
-    is_lost = type(err).__name__ in {"InterfaceError", "InternalError"}
-    return "target:mysql-lost" if is_lost else "internal:unexpected"
+    return "target:mysql-value" if isinstance(err, Refused) else CODES.code_of(err)
 
 
 def _reason(err: BaseException) -> str:
