@@ -78,9 +78,9 @@ class Filler:
         place = table.source, table.generation
         read = self._read.pop(place, None)
         if read is not None and _moved(read, files):
-            if is_cut and batch.sequence <= read.sequence:
-                raise ReplicationError("target:row-missing", table=table.source)
             if batch.sequence <= read.sequence:
+                if is_cut:
+                    raise ReplicationError("target:row-missing", table=table.source)
                 return None  # Files beyond the frontier are listed before it moves past them.
             read = None
         if read is None or not _covers(read, missing):
