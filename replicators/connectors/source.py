@@ -97,9 +97,9 @@ class SourcePlugin(Generic[P]):
     this source has. `rank`: pages list lower ranks first. `uri`: how statements write the params as
     an address.
 
-    `repair_reader`: reads rows by key for repairs, where positions are counted from the one that
-    the stream has reached. What the log has when it is asked can be read. Without it, repairs use
-    `row_reader`.
+    `repair_reader`: reads rows by key for repairs and verifications, where positions are counted
+    from the one that the stream has reached. What the log has when it is asked can be read. Without
+    it, they use `row_reader`.
 
     Where columns are known BY_STATEMENTS: `keeps_values` says whether a statement with that type's
     text converts one column to the other and leaves every value as it is. `schema_at` gets a schema

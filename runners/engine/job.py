@@ -41,15 +41,19 @@ class Job:
         """Whether the tables of the first start are not copied."""
         return not self.options.copies_first and self.target.capabilities.takes_changes
 
-    def row_reader(self, position: Callable[[], Position | None]) -> Callable[[], RowReader] | None:
-        """What makes a reader of the source's rows by key; None where there is none. `position`:
-        what the log is captured up to, from which some sources count the positions of what is
-        read."""
-        reader, again, params = (
-            self.source.row_reader,
-            self.source.repair_reader,
-            self.source_params,
-        )
+    @property
+    def verify_slot(self) -> str:
+        """The name of what a verification opens at the source, beside a run."""
+        return f"{self.slot}_v"
+
+    def row_reader(
+        self, name: str, position: Callable[[], Position | None]
+    ) -> Callable[[], RowReader] | None:
+        """What makes a reader of the source's rows by key; None where there is none. `name` is that
+        of its connection: two that are open at one time need two. `position`: what the log is
+        captured up to, from which some sources count the positions of what is read."""
+        reader, again = self.source.row_reader, self.source.repair_reader
+        params = self.source_params
         if again is not None:
-            return lambda: again(params, self.slot, position())
+            return lambda: again(params, name, position())
         return (lambda: reader(params)) if reader is not None else None

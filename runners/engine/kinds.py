@@ -123,7 +123,7 @@ class Kit:
             self.log,
             self.replicator,
             applier,
-            self.job.row_reader(lambda: self.store.memory().position),
+            self.job.row_reader(self.job.slot, lambda: self.store.memory().position),
             spending,
             self.limits,
         )

@@ -127,7 +127,7 @@ class _Sources:
 
     def _session(self, wait: PatientWait) -> SnapshotSession:
         job = self.job
-        return job.source.snapshot_again(job.source_params, f"{job.slot}_v", wait, self._captured())
+        return job.source.snapshot_again(job.source_params, job.verify_slot, wait, self._captured())
 
     def _captured(self) -> Position | None:
         return self.followed.position()

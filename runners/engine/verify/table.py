@@ -262,7 +262,7 @@ class _TableVerifier:
     # --- looking again ---------------------------------------------------------------------------
     def _settled(self, pending: Pending, plan: Plan, since: Captured) -> Settled:
         work = self._work
-        reader = work.job.row_reader(work.followed.position)
+        reader = work.job.row_reader(work.job.verify_slot, work.followed.position)
         look = (
             KeyedLookup(reader, work.tools, plan)
             if plan.key and reader is not None

@@ -17,12 +17,14 @@ import pytest
 
 from replicators.connectors import registry
 from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.model.types import LogicalType, String
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import Fit, FitKind, TargetPlugin
 from replicators.sources.memory.database import database, delete, insert, update
+from replicators.sources.memory.rows import MemoryRows
 from runners.engine import run
 from runners.engine.job import Job
 from runners.engine.store.protocol import MemoryStore, TableRow, TableState
@@ -118,15 +120,24 @@ def test_a_copy_without_damage_has_no_difference(world: VerifiedWorld, running: 
     assert not list((world.folder / "files").iterdir())
 
 
-@pytest.mark.parametrize("by_key", [True, False], ids=["by key", "by search"])
+def _repair_reader(params: Any, name: str, after: Position | None) -> MemoryRows:
+    """Reads rows under the verification's own name, from the captured position."""
+    assert name.endswith("_v") and after is not None
+    return MemoryRows(params)
+
+
+@pytest.mark.parametrize("how", ["by key", "by key and position", "by search"])
 def test_each_kind_of_damage_is_named(
-    world: VerifiedWorld, running: Running, monkeypatch: pytest.MonkeyPatch, by_key: bool
+    world: VerifiedWorld, running: Running, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """Rows are read again by their keys, or by a search through both sides: where the source reads
     no rows by key, and where there are many."""
-    if not by_key:
+    if how == "by search":
         monkeypatch.setattr(reading, "KEYS_MOST", 0)
         world.source = replace(world.source, row_reader=None)
+    if how == "by key and position":
+        monkeypatch.setattr("runners.engine.verify.table.ScanLookup", None)
+        world.source = replace(world.source, row_reader=None, repair_reader=_repair_reader)
 
     def damage(rows: pa.Table) -> pa.Table:
         ids = rows.column("id").to_pylist()
