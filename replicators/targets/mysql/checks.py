@@ -6,14 +6,15 @@ are taken. Makes and changes nothing: rights are tried on tables that do not exi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import groupby
 from typing import Any
 
 import pymysql
 
 from replicators.connectors.closing import Closing
-from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.mysql import sql
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.names import shared_names
@@ -27,12 +28,10 @@ MOST_COLUMNS = 1000
 """InnoDB has 1,017; our staging table has some more than the table."""
 OLDEST_MYSQL, OLDEST_MARIADB = (8, 0, 17), (10, 6, 0)
 SERVER = """
-SELECT version(), @@lower_case_table_names, @@global.read_only, @@log_bin, @@binlog_format,
+SELECT version(), @@global.read_only, @@log_bin, @@binlog_format,
        @@innodb_flush_log_at_trx_commit, @@sync_binlog
 """
-TABLE = """
-SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
-"""
+TABLES = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
 PROBE = "_replicator_probe"
 TRIES = {
     "SELECT": "SELECT 1 FROM {} LIMIT 0",
@@ -78,8 +77,7 @@ class MysqlTargetChecks(Closing):
                 }
                 found += shared_names(tables, folded.__getitem__)
                 found += self._rights(connection, sorted({n[0] for n in places.values()}))
-                for table in tables:
-                    found += _taken(connection, table, places[table.id], replicator)
+                found += _taken(connection, places, replicator, folds=folds)
         except (pymysql.Error, ReplicationError) as err:
             found.append(self._problem(err))
         return found
@@ -125,7 +123,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _of_server(connection: Connection) -> Iterator[Problem]:
-    text, _, is_read_only, has_log, log_format, flush, sync = query(connection, SERVER)[0]
+    text, is_read_only, has_log, log_format, flush, sync = query(connection, SERVER)[0]
     is_mariadb = "mariadb" in str(text).lower()
     if _version(str(text)) < (OLDEST_MARIADB if is_mariadb else OLDEST_MYSQL):
         yield Problem.of("target:mysql-version", version=str(text))
@@ -148,18 +146,24 @@ def _of_server(connection: Connection) -> Iterator[Problem]:
 
 
 def _taken(
-    connection: Connection, table: TableSchema, place: Names, replicator: str
+    connection: Connection, places: Mapping[TableId, Names], replicator: str, *, folds: bool
 ) -> Iterator[Problem]:
-    """A table with this name that is not this replicator's."""
-    if not query(connection, TABLE, *place):
-        return
-    owner = ""
-    if query(connection, TABLE, place[0], naming.PROGRESS):
-        progress = f"{sql.name(place[0])}.{sql.name(naming.PROGRESS)}"
-        text = f"SELECT replicator FROM {progress} WHERE target_table = %s"
-        owner = next((str(name) for (name,) in query(connection, text, place[1])), "")
-    if not replicator or owner != replicator:
-        yield Problem.of("target:table-taken", table=table.id, target=".".join(place))
+    """Places where a table lies that is not this replicator's. Each database is asked once."""
+    for database, some in groupby(sorted(places.items(), key=_database), key=_database):
+        found = {str(name) for (name,) in query(connection, TABLES, database)}
+        owners: dict[str, str] = {}
+        if naming.PROGRESS in found:
+            progress = f"{sql.name(database)}.{sql.name(naming.PROGRESS)}"
+            owners = dict(query(connection, f"SELECT target_table, replicator FROM {progress}"))
+        present = {name.casefold() for name in found} if folds else found
+        for table, (_, name) in some:
+            is_there = (name.casefold() if folds else name) in present
+            if is_there and (not replicator or owners.get(name) != replicator):
+                yield Problem.of("target:table-taken", table=table, target=f"{database}.{name}")
+
+
+def _database(placed: tuple[TableId, Names]) -> str:
+    return placed[1][0]
 
 
 def _named(table: TableSchema, place: Names) -> Iterator[Problem]:
