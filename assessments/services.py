@@ -22,12 +22,14 @@ from replicators.config import (
     plugin_of,
     source_plugin,
 )
+from replicators.connectors.model.modes import mode_for
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection, TableSummary
 from replicators.connectors.problems.errors import ReplicationError, driver_of
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
+from replicators.connectors.view_fields import VIEWED, ViewChecks
 from replicators.reach import require_reach
 
 TEST_SECONDS = 10.0
@@ -180,7 +182,12 @@ def _ask_target(config: ReplicatorConfig, schemas: list[TableSchema]) -> list[Pr
         config.target.checks(config.target_params) as checks,
     ):
         problems = list(checks.connection())
-        return problems + list(checks.tables(schemas, config.replicator))
+        problems += checks.tables(schemas, config.replicator)
+        if isinstance(checks, ViewChecks):
+            modes = modes_of(config)
+            viewed = [s for s in schemas if mode_for(modes[s.id], s) in VIEWED]
+            problems += checks.views(viewed, schemas, config.replicator)
+        return problems
 
 
 def assess(config: ReplicatorConfig) -> Report:

@@ -14,14 +14,16 @@ from google.cloud.bigquery import Client
 from demo.bigquery import EmbeddedBigQuery
 from replicators.connectors.contract.merging import MergeContract
 from replicators.connectors.contract.reading import ReadingContract
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.target import MergeTarget, TargetPlugin
+from replicators.connectors.target import MergeTarget, TargetPlugin, TargetTable
 from replicators.targets.bigquery import PLUGIN, naming
 from replicators.targets.bigquery.client import BigQueryClient
 from replicators.targets.bigquery.connection import open_client
 from replicators.targets.bigquery.params import BigQueryParams
 from replicators.targets.bigquery.writer import BigQueryWriter
 from tests.sql_modes import Records, SqlModes
+from tests.sql_views import IsThere, Opened, Shown, SqlViews, Statement
 
 pytestmark = pytest.mark.contract
 _NUMBERS = itertools.count(1)
@@ -107,3 +109,46 @@ class TestModes(Emulated, SqlModes):
     @pytest.fixture
     def records(self, client: Client, params: BigQueryParams) -> Records:
         return lambda schema: rows_of(client, params, schema)
+
+
+@pytest.mark.long
+class TestViews(Emulated, SqlViews):
+    """Views of the living rows in the emulator."""
+
+    @pytest.fixture
+    def is_there(self, params: BigQueryParams) -> IsThere:
+        """The emulator still answers queries of a view that was dropped."""
+
+        def looked(name: str) -> bool:
+            with closing(BigQueryClient(open_client(params), params)) as client:
+                return client.table((params.project, params.dataset, name)) is not None
+
+        return looked
+
+    @pytest.fixture
+    def plugin(self) -> TargetPlugin:
+        return PLUGIN
+
+    @pytest.fixture
+    def shown(self, client: Client, params: BigQueryParams) -> Shown:
+        place = f"`{params.project}`.`{params.dataset}`"
+        return lambda name: [
+            dict(r) for r in client.query_and_wait(f"SELECT * FROM {place}.`{name}` ORDER BY 1")
+        ]
+
+    @pytest.fixture
+    def statement(self, client: Client, params: BigQueryParams) -> Statement:
+        place = f"`{params.project}`.`{params.dataset}`"
+
+        def run(text: str) -> None:
+            client.query_and_wait(text.replace("{", f"{place}.`").replace("}", "`"))
+
+        return run
+
+    def test_a_view_leaves_the_sequence_column_out(
+        self, viewing: Opened, wide: TableSchema, shown: Shown
+    ) -> None:
+        """Guards `SqlPlaces.hidden`: the column is ours, though no mode adds it."""
+        table = TargetTable(wide.id, "r1", 1, mode=Mode.SOFT_DELETE)
+        self.copy(viewing(sequence_column=True), wide, table, 1)
+        assert shown(f"{wide.id.name}_current") == [{"id": 1, "name": "n1", "note": None}]

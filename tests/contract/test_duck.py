@@ -12,15 +12,16 @@ import pytest
 
 from replicators.connectors.contract.merging import MergeContract
 from replicators.connectors.contract.reading import ReadingContract
-from replicators.connectors.contract.target import TargetContract
+from replicators.connectors.contract.target import TargetContract, TargetFixtures
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import MergeTarget, TargetPlugin
 from tests.local.duck import PLUGIN, DuckClient, DuckParams, names, writer
+from tests.sql_views import Shown, SqlViews, Statement
 
 pytestmark = pytest.mark.contract
 
 
-class DuckContract(TargetContract):
+class DuckFixtures(TargetFixtures):
     """Supplies DuckDB."""
 
     publishes_at_once = True
@@ -52,7 +53,7 @@ class DuckContract(TargetContract):
         return rows
 
 
-class TestDuck(DuckContract, MergeContract, ReadingContract):
+class TestDuck(DuckFixtures, TargetContract, MergeContract, ReadingContract):
     """Publishes in one transaction with the progress row."""
 
     @pytest.fixture
@@ -68,7 +69,36 @@ class TestDuck(DuckContract, MergeContract, ReadingContract):
         return replaced
 
 
-class TestDuckInTwoSteps(DuckContract):
+class TestDuckInTwoSteps(DuckFixtures, TargetContract):
     """Publishes first, and then changes the progress row."""
+
+    publishes_at_once = False
+
+
+class DuckViews(DuckFixtures, SqlViews):
+    """Supplies views in DuckDB."""
+
+    has_checks = False
+
+    @pytest.fixture
+    def shown(self, params: DuckParams) -> Shown:
+        return lambda name: DuckClient(params.path).records(("contract", name))
+
+    @pytest.fixture
+    def statement(self, params: DuckParams) -> Statement:
+        def run(text: str) -> None:
+            with DuckClient(params.path).opened() as db:
+                db.execute(text.replace("{", 'contract."').replace("}", '"'))
+
+        return run
+
+
+@pytest.mark.long
+class TestDuckViews(DuckViews):
+    """Views of the living rows, changed in the transaction that changes their table."""
+
+
+class TestDuckViewsInTwoSteps(DuckViews):
+    """Views that are made after their table was changed."""
 
     publishes_at_once = False

@@ -20,8 +20,9 @@ from replicators.connectors.params import parse
 from replicators.connectors.target import MergeTarget, TargetPlugin
 from runners.engine.tasks.local import LocalTasks
 from tests.mysql_servers import SqlDatabase, fresh_sql_database
-from tests.mysql_target import durable_server, neutral_rows, plain_writer, quoted
+from tests.mysql_target import USER, durable_server, neutral_rows, plain_writer, quoted
 from tests.sql_modes import Records, SqlModes
+from tests.sql_views import Shown, SqlViews, Statement
 
 pytestmark = [pytest.mark.contract, pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -121,3 +122,40 @@ class TestMysqlModes(MysqlTargetFixtures, SqlModes):
             return [{n: row[n] for n in names} for row in neutral_rows(database, schema)]
 
         return rows
+
+
+class TestMysqlViews(MysqlTargetFixtures, SqlViews):
+    """Views of the living rows. A view that shows a column that is gone can't be read for a
+    moment."""
+
+    @pytest.fixture
+    def params(self, plugin: TargetPlugin, database: SqlDatabase) -> Any:
+        given = plain_writer(database)
+        database.execute(f"GRANT CREATE VIEW ON {quoted(database.name)}.* TO {USER}@'%'")
+        return parse(plugin.params, {**given, "database": database.name})
+
+    @pytest.fixture
+    def shown(self, database: SqlDatabase) -> Shown:
+        def rows(name: str) -> list[dict[str, Any]]:
+            with database.connect() as connection, connection.cursor() as cursor:
+                cursor.execute(f"SELECT * FROM {quoted(name)} ORDER BY 1")
+                names = [d[0] for d in cursor.description or ()]
+                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+        return rows
+
+    @pytest.fixture
+    def statement(self, database: SqlDatabase) -> Statement:
+        return lambda text: database.execute(text.replace("{", "`").replace("}", "`"))
+
+    def test_a_missing_right_is_told_before(
+        self, plugin: TargetPlugin, params: Any, database: SqlDatabase
+    ) -> None:
+        """Guards the check of the right: without it the first copy would fail at its end."""
+        database.execute(f"REVOKE CREATE VIEW ON {quoted(database.name)}.* FROM {USER}@'%'")
+        for has_views, codes in ((False, set()), (True, {"target:mysql-rights"})):
+            given = dataclasses.replace(params, current_views=has_views)
+            with plugin.checks(given) as checks:
+                found = [p for p in checks.connection() if p.code == "target:mysql-rights"]
+                assert {p.code for p in found} == codes
+                assert all("CREATE VIEW" in p.message.text for p in found)

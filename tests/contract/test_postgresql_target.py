@@ -6,6 +6,7 @@ import dataclasses
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,16 @@ import pytest
 from replicators.connectors import registry
 from replicators.connectors.contract.merging import MergeContract
 from replicators.connectors.contract.reading import ReadingContract
+from replicators.connectors.contract.source import code_of
 from replicators.connectors.contract.target import TargetContract, TargetFixtures
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.params import parse
-from replicators.connectors.target import MergeTarget, TargetPlugin
+from replicators.connectors.target import MergeTarget, TargetPlugin, TargetTable
 from runners.engine.tasks.local import LocalTasks
 from tests.servers import Database
 from tests.sql_modes import Records, SqlModes
+from tests.sql_views import Opened, Shown, SqlViews, Statement
 
 pytestmark = [
     pytest.mark.contract,
@@ -115,3 +119,69 @@ class TestPostgresqlModes(PostgresqlFixtures, SqlModes):
             return [dict(zip(names, row, strict=True)) for row in found]
 
         return rows
+
+
+@pytest.mark.oldest_postgresql(is_long=True)
+class TestPostgresqlViews(PostgresqlFixtures, SqlViews):
+    """Views of the living rows."""
+
+    @pytest.fixture
+    def shown(self, database: Database) -> Shown:
+        return lambda name: [
+            dict(row)
+            for (row,) in database.execute(
+                f'SELECT to_json(v) FROM (SELECT * FROM contract."{name}" ORDER BY 1) v'
+            )
+        ]
+
+    @pytest.fixture
+    def statement(self, database: Database) -> Statement:
+        return lambda text: _done(database, text.replace("{", 'contract."').replace("}", '"'))
+
+    def test_rights_on_a_view_stay_when_it_is_made_anew(
+        self, viewing: Opened, wide: TableSchema, database: Database
+    ) -> None:
+        """Guards people's rights and comments: PostgreSQL drops them with the view, which has to
+        go before a column that it shows."""
+        name, mode = f'contract."{wide.id.name}_current"', Mode.SOFT_DELETE
+        writer = viewing()
+        live = self.copy(writer, wide, TargetTable(wide.id, "r1", 1, mode=mode), 1)
+        database.execute(f"GRANT SELECT ON {name} TO pg_monitor")
+        database.execute(f"COMMENT ON VIEW {name} IS 'ours'")
+        database.execute(f"COMMENT ON COLUMN {name}.name IS 'a name'")
+        database.execute(f"COMMENT ON COLUMN {name}.note IS 'goes'")
+        narrow = replace(wide, columns=wide.columns[:2])
+        writer.evolve(live, wide, narrow)
+        self.copy(writer, narrow, replace(live, generation=2), 2)
+        facts = f"""
+        SELECT has_table_privilege('pg_monitor', '{name}', 'SELECT'),
+               has_table_privilege('pg_monitor', '{name}', 'INSERT'),
+               obj_description('{name}'::regclass), col_description('{name}'::regclass, 2)
+        """
+        assert database.execute(facts) == [(True, False, "ours", "a name")]
+
+    def test_a_view_that_others_depend_on_stays_or_stops_the_change(
+        self, viewing: Opened, wide: TableSchema, shown: Shown, database: Database
+    ) -> None:
+        """Guards views that people made over ours: a column is added and a copy replaced below
+        them. A column that they may show stays, and so does everything else of that change."""
+        name, mode = f"{wide.id.name}_current", Mode.HISTORY
+        writer = viewing()
+        live = self.copy(writer, wide, TargetTable(wide.id, "r1", 1, mode=mode), 1)
+        database.execute(f'CREATE VIEW contract.people AS SELECT name FROM contract."{name}"')
+        more = replace(wide.columns[2], name="more", ordinal=4)
+        wider = replace(wide, columns=(*wide.columns, more))
+        writer.evolve(live, wide, wider)
+        assert list(shown(name)[0]) == ["id", "name", "note", "more"]
+        live = self.copy(writer, wider, replace(live, generation=2), 2)
+        assert shown("people") == [{"name": "n2"}]
+        refused = code_of(lambda: writer.evolve(live, wider, wide))
+        assert refused == "target:postgresql-dependent"
+        assert list(shown(name)[0]) == ["id", "name", "note", "more"]
+        database.execute("DROP VIEW contract.people")
+        writer.evolve(live, wider, wide)
+        assert list(shown(name)[0]) == ["id", "name", "note"]
+
+
+def _done(database: Database, text: str) -> None:
+    database.execute(text)

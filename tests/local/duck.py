@@ -43,7 +43,9 @@ from replicators.connectors.sql.evolve import Types
 from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import CODES, Check, Step
 from replicators.connectors.sql.target import SqlMergeTarget, SqlPlaces
+from replicators.connectors.sql.views import ViewChange
 from replicators.connectors.target import Fit, FitKind, TargetPlugin
+from replicators.connectors.view_fields import current_views, view_suffix
 from tests.local.held import HeldRows
 
 NAME = "duck"
@@ -115,6 +117,8 @@ class DuckParams:
     path: str = param("File", addresses=True)
     folder: str = param("Folder", addresses=True)
     publishes_at_once: bool = param("Publishes at once", default=True)
+    current_views: bool = current_views()
+    view_suffix: str = view_suffix()
 
 
 class DuckClient:
@@ -171,6 +175,11 @@ class DuckClient:
                 f"SELECT comment FROM duckdb_tables() WHERE {wanted}", list(names)
             ).fetchone()
             if found is None:
+                found = db.execute(
+                    "SELECT md5(sql) FROM duckdb_views() WHERE schema_name = ? AND view_name = ?",
+                    list(names),
+                ).fetchone()
+            if found is None:
                 return None
             columns = db.execute(
                 f"SELECT column_name, data_type FROM duckdb_columns() WHERE {wanted}"
@@ -217,6 +226,41 @@ class DuckClient:
 
     change = run
 
+    def change_viewed(self, steps: Sequence[Step], view: ViewChange, *, job: str) -> None:
+        with self._transaction() as db:
+            self._drop_view(db, view)
+            self._do(db, steps)
+            self._make_view(db, view)
+
+    def _drop_view(self, db: duckdb.DuckDBPyConnection, view: ViewChange) -> None:
+        if (dropped := view.dropped()) is not None:
+            self._do(db, [dropped])
+
+    def _make_view(self, db: duckdb.DuckDBPyConnection, view: ViewChange) -> None:
+        identity = ""
+        if (made := view.made(replaces=False)) is not None and view.new is not None:
+            self._do(db, [made])
+            wanted = "schema_name = ? AND view_name = ?"
+            text = f"SELECT md5(sql) FROM duckdb_views() WHERE {wanted}"
+            found = db.execute(text, list(view.new)).fetchone()
+            identity = found[0] if found else ""
+        self._do(db, view.record(identity))
+
+    def publish_viewed(
+        self,
+        staged: Names,
+        live: Names,
+        schema: TableSchema,
+        record: Callable[[str], Sequence[Step]],
+        view: ViewChange,
+        *,
+        job: str,
+    ) -> None:
+        with self._transaction() as db:
+            self._drop_view(db, view)
+            self._rename(db, staged, live, record)
+            self._make_view(db, view)
+
     def publish(
         self,
         staged: Names,
@@ -236,10 +280,20 @@ class DuckClient:
             self.run(record(own), job=job)
             return
         with self._transaction() as db:
-            db.execute(f"DROP TABLE IF EXISTS {there}")
-            db.execute(self._sql(tables.rename(trees.table(staged), trees.table(live[-1:]))))
-            db.execute(marked)
-            self._do(db, record(own))
+            self._rename(db, staged, live, record)
+
+    def _rename(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        staged: Names,
+        live: Names,
+        record: Callable[[str], Sequence[Step]],
+    ) -> None:
+        own, there = uuid.uuid4().hex, self._sql(trees.table(live))
+        db.execute(f"DROP TABLE IF EXISTS {there}")
+        db.execute(self._sql(tables.rename(trees.table(staged), trees.table(live[-1:]))))
+        db.execute(f"COMMENT ON TABLE {there} IS '{own}'")
+        self._do(db, record(own))
 
     @contextmanager
     def current_rows(self, names: Names, schema: TableSchema, mode: Mode) -> Iterator[HeldRows]:
@@ -323,10 +377,18 @@ def names(table: TableId) -> Names:
     return table.schema, table.name
 
 
+def view_of(params: DuckParams, table: Names) -> Names | None:
+    """The view of a table."""
+    if not params.current_views:
+        return None
+    return (*table[:-1], f"{table[-1]}{params.view_suffix}")
+
+
 def writer(params: DuckParams, _: Any = None) -> SqlMergeTarget:
     """The target."""
     client = DuckClient(params.path, publishes_at_once=params.publishes_at_once)
-    return SqlMergeTarget(client, SqlPlaces(names, params.folder), TYPES)
+    places = SqlPlaces(names, params.folder, view=lambda table: view_of(params, table))
+    return SqlMergeTarget(client, places, TYPES)
 
 
 PLUGIN = TargetPlugin(

@@ -449,6 +449,15 @@ MESSAGES: Mapping[str, Message] = {
         "Choose another namespace, or drop that table.",
         "Nothing is written to it.",
     ),
+    "target:view-taken": of_table(
+        "The view's name is taken",
+        "The view `{view}` of the living rows can't be made: something with this name is there "
+        "already, or another table or view of this replicator has it.",
+        "Choose another *End of a view's name* in the target's settings, or leave views out. Or "
+        "rename or drop what has the name.",
+        "The thing with this name is not touched.",
+        help=Help.EDIT,
+    ),
     "target:no-rewind": of_table(
         "The target keeps no older versions",
         "The target of `{table}` keeps no older versions, so the table can't be rewound.",

@@ -18,7 +18,7 @@ import itertools
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,10 +41,10 @@ from replicators.connectors.sql.client import (
 )
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.evolve import Alteration, Note, Types, plan
+from replicators.connectors.sql.places import SqlPlaces as SqlPlaces
 from replicators.connectors.sql.staged import staged_batch, staged_snapshot
 from replicators.connectors.sql.state import (
     COLUMNS,
-    PROGRESS,
     Progress,
     ProgressTable,
     found,
@@ -52,6 +52,7 @@ from replicators.connectors.sql.state import (
     numbers_of,
 )
 from replicators.connectors.sql.steps import Statement, Step
+from replicators.connectors.sql.views import Views
 from replicators.connectors.target import (
     CurrentRows,
     FoldedBatch,
@@ -63,26 +64,6 @@ from replicators.connectors.target import (
 
 OPTIONS = {"compression": "zstd", "compression_level": 1, "use_dictionary": False}
 """How tasks write a snapshot's files: they are read once and removed."""
-
-
-def one_per_namespace(names: Names) -> Names:
-    """The progress table of a target table: one for all tables of a namespace."""
-    return (*names[:-1], PROGRESS)
-
-
-@dataclass(frozen=True, slots=True)
-class SqlPlaces:
-    """Where a SQL target keeps things.
-
-    `names`: the target table of a source table. `folder`: a folder or URL that the run's tasks can
-    write to; a snapshot's files wait there until they are loaded. `progress`: the progress table of
-    a target table. Where transactions that change one table at the same time end each other
-    (BigQuery), give each target table a progress table of its own.
-    """
-
-    names: Callable[[TableId], Names]
-    folder: str
-    progress: Callable[[Names], Names] = one_per_namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +115,7 @@ class SqlMergeTarget:
         self._tidied: set[Names] = set()
         self._merged: set[tuple[Names, int]] = set()
         self._begun: set[str] = set()
+        self._views = Views(client, self._progress, places.view, places.hidden)
         self._lock = threading.Lock()
 
     @property
@@ -264,11 +246,12 @@ class SqlMergeTarget:
     # Snapshots
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
-        """Make an empty staging table. `target:table-taken`."""
+        """Make an empty staging table. `target:table-taken`, `target:view-taken`."""
         with self._of(table):
             there = self._refuse_taken(table)
             shown = stored(schema, table.mode)
             self._make_progress(table, there.names)
+            self._views.change(table, there.names, schema, is_forced=True)
             self._clear(table)
             files.remove_folder(self._folder(table))
             self._client.make(self._loaded(table), shown, job=self._job("make"))
@@ -349,7 +332,9 @@ class SqlMergeTarget:
             if row and is_known and row.generation == table.generation:
                 self._note(table, Written(row.sequence))
                 self._tidy(table)
+                self._views.keep(table, there.names, schema, self._job)
                 return row.uuid
+            view = self._views.change(table, there.names, schema, is_forced=True)
             self._number(table, schema)
             made = row.uuid if row and is_known else str(uuid.uuid4())
             progress = self._progress(there.names)
@@ -366,13 +351,8 @@ class SqlMergeTarget:
                 new = replace(after, identity=identity, commit=uuid.uuid4().hex)
                 return progress.changed(row, new, "target:table-ahead")
 
-            self._client.publish(
-                self._copy(table),
-                there.names,
-                stored(schema, table.mode),
-                record,
-                job=self._job("publish"),
-            )
+            copied = self._copy(table), there.names, stored(schema, table.mode), record
+            self._views.publish(table, copied, view, self._job)
             self._note(table, Written(sequence))
             self._tidy(table)
             return made
@@ -419,7 +399,7 @@ class SqlMergeTarget:
             there, row = self._own(table)
             if batch.is_known(row.sequence):
                 return MergeResult(False, row.uuid)
-            self._clear_others(table)
+            self._clear_others(table, batch.schema)
             staged = self._stage(table, batch)
             failpoints.hit("batch_staged")
             done = moved(row, batch.sequence, uuid.uuid4().hex)
@@ -463,11 +443,12 @@ class SqlMergeTarget:
         else:
             self._client.drop(staged)
 
-    def _clear_others(self, table: TargetTable) -> None:
-        """Once for each table, remove what other processes left."""
+    def _clear_others(self, table: TargetTable, schema: TableSchema) -> None:
+        """Once for each table, remove what other processes left, and make what they left out."""
         names = self.names(table.source)
         if names not in self._tidied:
             self._clear(table, keeps_own=True)
+            self._views.keep(table, names, schema, self._job)
             with self._lock:
                 self._tidied.add(names)
 
@@ -508,9 +489,12 @@ class SqlMergeTarget:
             shown = stored(new, table.mode)
             drops = frozenset(c.name for c in stored(old, table.mode).columns)
             changes = plan(there.live.columns, row.numbers, shown, drops=drops, types=self._types)
+            is_forced = any(not isinstance(c.alteration, Note) for c in changes)
+            view = self._views.change(table, there.names, new, is_forced=is_forced)
+            steps: list[Step] = []
             if changes:
                 steps = self._altering(there.names, row, [c.alteration for c in changes])
-                self._client.change(steps, job=self._job("evolve"))
+            self._views.alter(table, there.names, steps, view, self._job)
             return [c.text for c in changes if c.text]
 
     def _altering(
@@ -544,8 +528,8 @@ class SqlMergeTarget:
             self._client.run(steps, job=self._job("fill"))
 
     def drop(self, table: TargetTable) -> None:
-        """Remove the table, its progress row, its staging tables and files, if it belongs to this
-        replicator."""
+        """Remove the table, its view, its progress row, its staging tables and files, if it
+        belongs to this replicator."""
         with self._of(table):
             there = self._found(table)
             row = there.row
@@ -557,7 +541,8 @@ class SqlMergeTarget:
             if there.live is not None and there.may_replace(table.replicator):
                 steps.append(Statement(tables.drop(trees.table(there.names))))
             steps.append(self._progress(there.names).forgotten(row))
-            self._client.change(steps, job=self._job("drop"))
+            view = self._views.change(table, there.names, None, is_forced=True)
+            self._views.drop(table, there.names, steps, view, self._job)
             with self._lock:  # a client may remove an empty progress table
                 self._known.discard(self._places.progress(there.names))
 

@@ -4,7 +4,7 @@ nothing."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from replicators.connectors.closing import Closing
@@ -14,7 +14,9 @@ from replicators.connectors.problems.lookup import message_of
 from replicators.connectors.problems.message import Scope
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
+from replicators.connectors.sql.client import Names
 from replicators.connectors.target import FitKind
+from replicators.connectors.view_fields import view_problems, view_row
 from replicators.targets.bigquery import dialect, layout, naming
 from replicators.targets.bigquery.client import BigQueryClient, row_of
 from replicators.targets.bigquery.connection import open_client
@@ -188,6 +190,26 @@ class BigQueryChecks(Closing):
             return [Problem.of("target:table-taken", table=table, target=".".join(names))]
         return self._rights(names) if is_own else []
 
+    def views(
+        self, viewed: Sequence[TableSchema], chosen: Sequence[TableSchema], replicator: str
+    ) -> list[Problem]:
+        """See `ViewChecks`."""
+        tables = {t.id: naming.names(self.params, t.id) for t in chosen}
+        wanted = {t.id: naming.view(self.params, tables[t.id]) for t in viewed}
+        views = {table: place for table, place in wanted.items() if place is not None}
+        if not views:
+            return []
+        try:
+            client = BigQueryClient(self._opened(), self.params)
+            taken = [t for t, p in views.items() if _is_taken(client, tables[t], p, replicator)]
+        except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
+            return [self._problem(err, "project")]
+
+        def folded(places: Mapping[TableId, Names]) -> dict[TableId, Names]:
+            return {t: tuple(n.casefold() for n in p) for t, p in places.items()}
+
+        return list(view_problems(folded(views), folded(tables), taken))
+
     def _rights(self, names: tuple[str, ...]) -> list[Problem]:
         place = f"table `{'.'.join(names)}`"
         if self.params.is_emulated:
@@ -201,6 +223,15 @@ class BigQueryChecks(Closing):
             for right in TABLE_RIGHTS
             if right not in has
         ]
+
+
+def _is_taken(client: BigQueryClient, names: Names, view: Names, replicator: str) -> bool:
+    """Whether something that is not this replicator's lies at the place of a table's view."""
+    if client.table(view) is None:
+        return False
+    own = (*names[:-1], view_row(names[-1]))
+    row = row_of(client, own, lambda _: naming.progress_names(names))
+    return row is None or not replicator or (row.replicator, row.uuid) != (replicator, view[-1])
 
 
 def _expiring(found: bigquery.Dataset) -> list[Problem]:

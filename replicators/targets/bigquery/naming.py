@@ -62,6 +62,16 @@ def names(params: BigQueryParams, table_id: TableId) -> tuple[str, str, str]:
     return params.project, params.dataset or dataset(table_id.schema), table(table_id.name)
 
 
+def view(params: BigQueryParams, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The view of a target table's living rows; None where there are none."""
+    if not params.current_views:
+        return None
+    made = names[-1]
+    while len(made.encode()) + len(params.view_suffix) > LONGEST_TABLE_BYTES:
+        made = made[:-1]
+    return (*names[:-1], f"{made}{params.view_suffix}")
+
+
 def progress_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """The progress table of a target table. Each has its own: transactions of BigQuery that change
     the same table at the same time end each other."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from replicators.connectors.addresses import Place, Url
 from replicators.connectors.params import InvalidParams, param
+from replicators.connectors.view_fields import current_views, view_suffix
 
 MERGE_SECONDS = 90.0
 """The time between two merges of a table: 960 a day, below the service's 1,500 load jobs."""
@@ -111,6 +112,8 @@ class BigQueryParams:
         default="",
         is_movable=True,
     )
+    current_views: bool = current_views()
+    view_suffix: str = view_suffix()
 
     def __post_init__(self) -> None:
         found = {

@@ -47,7 +47,13 @@ class BigQueryWriter:
         self.client = BigQueryClient(opened, params)
         self._staged: dict[TableId, Names | None] = {}
         self._estimates = Estimates()
-        places = SqlPlaces(lambda table: naming.names(params, table), folder, naming.progress_names)
+        places = SqlPlaces(
+            lambda table: naming.names(params, table),
+            folder,
+            naming.progress_names,
+            lambda names: naming.view(params, names),
+            frozenset({naming.SEQUENCE}) if params.sequence_column else frozenset(),
+        )
         self._inner = SqlMergeTarget(self.client, places, Types(types.native, types.is_wider))
 
     @contextmanager

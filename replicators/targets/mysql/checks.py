@@ -19,10 +19,11 @@ from replicators.connectors.mysql import sql
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
+from replicators.connectors.view_fields import view_problems, view_row
 from replicators.targets.mysql import naming
 from replicators.targets.mysql.connections import Connection, connect, query
 from replicators.targets.mysql.errors import DENIED, translate
-from replicators.targets.mysql.params import RIGHTS, MysqlTargetParams
+from replicators.targets.mysql.params import VIEW_RIGHT, MysqlTargetParams, rights
 
 MOST_COLUMNS = 1000
 """InnoDB has 1,017; our staging table has some more than the table."""
@@ -42,6 +43,7 @@ TRIES = {
     "DROP": "DROP TABLE {}",
     "ALTER": "ALTER TABLE {} ADD COLUMN a INT",
     "INDEX": "CREATE INDEX i ON {} (a)",
+    VIEW_RIGHT: "CREATE VIEW {} AS SELECT 1 AS a, 1 AS a",
 }
 Names = tuple[str, str]
 
@@ -82,6 +84,27 @@ class MysqlTargetChecks(Closing):
             found.append(self._problem(err))
         return found
 
+    def views(
+        self, viewed: Sequence[TableSchema], chosen: Sequence[TableSchema], replicator: str
+    ) -> list[Problem]:
+        """See `ViewChecks`."""
+        tables = {t.id: naming.names(self.params, t.id) for t in chosen}
+        wanted = {t.id: naming.view(self.params, tables[t.id]) for t in viewed}
+        views = {table: place for table, place in wanted.items() if place is not None}
+        if not views:
+            return []
+        try:
+            with closing(connect(self.params)) as connection:
+                folds = bool(query(connection, "SELECT @@lower_case_table_names")[0][0])
+                taken = _taken_views(connection, views, tables, replicator, folds=folds)
+        except (pymysql.Error, ReplicationError) as err:
+            return [self._problem(err)]
+
+        def folded(places: Mapping[TableId, Names]) -> dict[TableId, tuple[str, ...]]:
+            return {t: tuple(n.casefold() if folds else n for n in p) for t, p in places.items()}
+
+        return list(view_problems(folded(views), folded(tables), taken))
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -93,11 +116,12 @@ class MysqlTargetChecks(Closing):
 
     def _rights(self, connection: Connection, databases: Sequence[str]) -> Iterator[Problem]:
         """The rights that the user lacks on each database; those to make it are among them."""
+        needed = rights(has_views=self.params.current_views)
         for database in databases:
             if naming.fault(database):
                 continue
             quoted = sql.name(database)
-            missing = [r for r in RIGHTS if _is_denied(connection, TRIES[r], quoted)]
+            missing = [r for r in needed if _is_denied(connection, TRIES[r], quoted)]
             if missing:
                 yield Problem.of(
                     "target:mysql-rights",
@@ -160,6 +184,31 @@ def _taken(
             is_there = (name.casefold() if folds else name) in present
             if is_there and (not replicator or owners.get(name) != replicator):
                 yield Problem.of("target:table-taken", table=table, target=f"{database}.{name}")
+
+
+def _taken_views(
+    connection: Connection,
+    views: Mapping[TableId, Names],
+    tables: Mapping[TableId, Names],
+    replicator: str,
+    *,
+    folds: bool,
+) -> list[TableId]:
+    """The tables at whose view's place something lies that is not this replicator's."""
+    taken = []
+    for database, some in groupby(sorted(views.items(), key=_database), key=_database):
+        found = {str(name) for (name,) in query(connection, TABLES, database)}
+        own: dict[str, str] = {}
+        if naming.PROGRESS in found and replicator:
+            progress = f"{sql.name(database)}.{sql.name(naming.PROGRESS)}"
+            text = f"SELECT target_table, table_uuid FROM {progress} WHERE replicator = %s"
+            own = dict(query(connection, text, replicator))
+        present = {name.casefold() for name in found} if folds else found
+        for table, (_, name) in some:
+            is_there = (name.casefold() if folds else name) in present
+            if is_there and own.get(view_row(tables[table][1])) != name:
+                taken.append(table)
+    return taken
 
 
 def _database(placed: tuple[TableId, Names]) -> str:

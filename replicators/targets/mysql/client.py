@@ -9,6 +9,7 @@ RENAME TABLE, which readers see in one step, and its progress row follows (`publ
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,12 +42,15 @@ from replicators.targets.mysql.types import native, shown
 
 SERVER = "SELECT version(), @@lower_case_table_names, @@max_allowed_packet"
 TABLE = """
-SELECT t.TABLE_NAME, t.TABLE_COMMENT, c.COLUMN_NAME, c.COLUMN_TYPE, c.CHARACTER_SET_NAME,
-       c.COLLATION_NAME
+SELECT t.TABLE_NAME, t.TABLE_COMMENT, t.TABLE_TYPE, c.COLUMN_NAME, c.COLUMN_TYPE,
+       c.CHARACTER_SET_NAME, c.COLLATION_NAME
 FROM information_schema.TABLES t LEFT JOIN information_schema.COLUMNS c
   ON c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME
 WHERE t.TABLE_SCHEMA = %s AND t.TABLE_NAME = %s
 ORDER BY c.ORDINAL_POSITION
+"""
+VIEW = """
+SELECT VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
 """
 TABLES = """
 SELECT TABLE_NAME FROM information_schema.TABLES
@@ -106,7 +110,8 @@ class MysqlClient:
                 query(connection, f"CREATE DATABASE IF NOT EXISTS {sql.name(namespace[0])}")
 
     def table(self, names: Names) -> LiveColumns | None:
-        """The table, its mark as its identity; a view of this name is one too."""
+        """The table, its mark as its identity; a view of this name is one too. A view's identity is
+        made from its query, which the server shows to whoever made the view."""
         with self._asking() as connection:
             found = query(connection, TABLE, *names)
         # A catalog may find names of another case, which are other tables where case counts.
@@ -115,8 +120,16 @@ class MysqlClient:
             return None
         comment = str(rows[0][1] or "")
         identity = comment if comment.startswith(MARK) else ""
-        columns = {n: shown(str(kind), *more) for _, _, n, kind, *more in rows if n is not None}
+        if rows[0][2] == "VIEW":
+            identity = self._identity_of_view(names)
+        columns = {n: shown(str(kind), *more) for _, _, _, n, kind, *more in rows if n is not None}
         return LiveColumns(identity, columns)
+
+    def _identity_of_view(self, names: Names) -> str:
+        with self._asking() as connection:
+            found = query(connection, VIEW, *names)
+        text = str(found[0][0] or "") if found else ""
+        return f"view {hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
 
     def tables(self, namespace: Names, prefix: str) -> tuple[str, ...]:
         """The names of a database's tables that begin with `prefix`."""

@@ -18,6 +18,13 @@ def names(params: MysqlTargetParams, table: TableId) -> tuple[str, str]:
     return params.database or table.schema, table.name
 
 
+def view(params: MysqlTargetParams, names: tuple[str, ...]) -> tuple[str, str] | None:
+    """The view of a target table's living rows; None where there are none."""
+    if not params.current_views:
+        return None
+    return names[0], f"{names[-1][: LONGEST - len(params.view_suffix)]}{params.view_suffix}"
+
+
 def fault(name: str) -> str:
     """Why MySQL can't have this name, as the end of a sentence; empty where it can."""
     if len(name) > LONGEST:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from replicators.connectors.mysql.params import authority, host, password, places, port, tls
 from replicators.connectors.params import param
+from replicators.connectors.view_fields import current_views, view_suffix
 
 __all__ = ["MysqlTargetParams", "places"]
 
@@ -37,7 +38,16 @@ class MysqlTargetParams:
     )
     tls: str = tls(is_movable=True)
     tls_ca: str = authority(is_movable=True)
+    current_views: bool = current_views()
+    view_suffix: str = view_suffix()
 
 
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX")
 """What the user needs on each database that gets copies."""
+VIEW_RIGHT = "CREATE VIEW"
+"""What it also needs where views are made."""
+
+
+def rights(*, has_views: bool) -> tuple[str, ...]:
+    """What the user needs on each database."""
+    return (*RIGHTS, VIEW_RIGHT) if has_views else RIGHTS

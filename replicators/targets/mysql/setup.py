@@ -8,13 +8,14 @@ from typing import Any
 
 from replicators.connectors.mysql import sql
 from replicators.connectors.setup import SetupStep
-from replicators.targets.mysql.params import RIGHTS
+from replicators.targets.mysql.params import rights
 
 
 def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     """The steps, with the names that are filled in so far; never with a password."""
     user = f"{sql.literal(str(values.get('user') or 'replicator'))}@'%'"
     database = str(values.get("database") or "")
+    needed = rights(has_views=str(values.get("current_views") or "").lower() in {"true", "on", "1"})
     where = sql.name(database) if database else "my_database"
     return (
         SetupStep(
@@ -29,7 +30,7 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
             "does not exist.",
             (
                 f"CREATE USER {user} IDENTIFIED BY 'choose one';",
-                f"GRANT {', '.join(RIGHTS)} ON {where}.* TO {user};",
+                f"GRANT {', '.join(needed)} ON {where}.* TO {user};",
             ),
         ),
     )

@@ -4,7 +4,7 @@ taken. Makes and changes nothing."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from replicators.connectors.postgres import sql
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
+from replicators.connectors.view_fields import VIEW_ROW, view_problems
 from replicators.targets.postgresql import dependents, naming
 from replicators.targets.postgresql.connections import Connection, connect
 from replicators.targets.postgresql.errors import translate
@@ -46,6 +47,9 @@ JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
   ON w.schema_name = n.nspname AND w.table_name = c.relname
 """
 OWNERS = "SELECT target_table, replicator FROM {} WHERE target_table = ANY(%s)"
+VIEWS = """
+SELECT target_table, table_uuid FROM {} WHERE starts_with(target_table, %s) AND replicator = %s
+"""
 Names = tuple[str, str]
 
 
@@ -90,6 +94,27 @@ class PostgresqlTargetChecks(Closing):
         except (psycopg.Error, ReplicationError) as err:
             return [*found, self._problem(err)]
         return found + [p for t in tables for p in self._taken(t, places[t.id], live, replicator)]
+
+    def views(
+        self, viewed: Sequence[TableSchema], chosen: Sequence[TableSchema], replicator: str
+    ) -> list[Problem]:
+        """See `ViewChecks`."""
+        tables = {t.id: naming.names(self.params, t.id) for t in chosen}
+        wanted = {t.id: naming.view(self.params, tables[t.id]) for t in viewed}
+        views = {table: place for table, place in wanted.items() if place is not None}
+        if not views:
+            return []
+        try:
+            with connect(self.params) as connection:
+                places = list(views.values())
+                columns = [[p[0] for p in places], [p[1] for p in places]]
+                rows = connection.execute(TABLES, columns).fetchall()
+                there = {(schema, name) for schema, name, *_ in rows}
+                own = _own_views(connection, {schema for schema, _ in there}, replicator)
+        except (psycopg.Error, ReplicationError) as err:
+            return [self._problem(err)]
+        taken = [t for t, p in views.items() if p in there and (*tables[t], p[1]) not in own]
+        return list(view_problems(views, tables, taken))
 
     def close(self) -> None:
         """Nothing is held."""
@@ -219,6 +244,20 @@ def _owners(connection: Connection, schema: str, wanted: list[str]) -> list[tupl
     if not (row and row[0]):
         return []
     return list(connection.execute(OWNERS.format(quoted(progress)).encode(), [wanted]).fetchall())
+
+
+def _own_views(
+    connection: Connection, schemas: Iterable[str], replicator: str
+) -> set[tuple[str, str, str]]:
+    """Schema, table and name of the views that this replicator made."""
+    found = set()
+    for schema in schemas:
+        progress = quoted((schema, naming.PROGRESS))
+        row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [progress]).fetchone()
+        if replicator and row and row[0]:
+            rows = connection.execute(VIEWS.format(progress).encode(), [VIEW_ROW, replicator])
+            found |= {(schema, table.removeprefix(VIEW_ROW), view) for table, view in rows}
+    return found
 
 
 def _named(table: TableSchema, place: Names) -> Iterator[Problem]:

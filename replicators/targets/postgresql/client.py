@@ -21,8 +21,9 @@ from replicators.connectors.sql.client import LiveColumns, Names
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import Check, Step
+from replicators.connectors.sql.views import ViewChange
 from replicators.connectors.target import CurrentRows, DirectCopy
-from replicators.targets.postgresql import copying, publishing, reading, staging
+from replicators.targets.postgresql import copying, publishing, reading, staging, views
 from replicators.targets.postgresql.connections import Connection, Connections
 from replicators.targets.postgresql.encoding import Field
 from replicators.targets.postgresql.enums import Enums, add_further, labels_of
@@ -198,6 +199,24 @@ class PostgresqlClient:
         """Run steps that change tables as one transaction."""
         self.run(steps, job=job)
 
+    def change_viewed(self, steps: Sequence[Step], view: ViewChange, *, job: str) -> None:
+        """See `AtomicViews`. PostgreSQL changes no column that a view shows, so the view goes
+        first."""
+        if self._transactions.is_done(job):
+            return
+        self._make_types()
+        with self._transactions.begin(job) as connection:
+            there = views.remove(connection, view.old, may_stay=view.new == view.old)
+            self._run(connection, steps)
+            self._make_view(connection, view, there)
+
+    def _make_view(self, connection: Connection, view: ViewChange, there: views.Gone) -> None:
+        made, identity = view.made(replaces=there.stays), ""
+        if made is not None and view.new is not None:
+            views.make(connection, view.new, self.dialect.sql(made.tree), there)
+            identity = _identity(connection, view.new)
+        self._run(connection, view.record(identity))
+
     def publish(
         self,
         staged: Names,
@@ -213,9 +232,28 @@ class PostgresqlClient:
             return
         with self._transactions.begin(job) as connection:
             publishing.publish(connection, staged, live, schema)
-            row = connection.execute(TABLE, list(live)).fetchone()
-            assert row is not None, "it was renamed in this transaction"
-            self._run(connection, record(row[0]))
+            self._run(connection, record(_identity(connection, live)))
+
+    def publish_viewed(
+        self,
+        staged: Names,
+        live: Names,
+        schema: TableSchema,
+        record: Callable[[str], Sequence[Step]],
+        view: ViewChange,
+        *,
+        job: str,
+    ) -> None:
+        """See `AtomicViews`. The key is built first, so that readers of the view don't wait for
+        it."""
+        if self._transactions.is_done(job):
+            return
+        with self._transactions.begin(job) as connection:
+            publishing.make_ready(connection, staged, schema)
+            there = views.remove(connection, view.old, may_stay=view.new == view.old)
+            publishing.publish(connection, staged, live, schema, is_ready=True)
+            self._run(connection, record(_identity(connection, live)))
+            self._make_view(connection, view, there)
 
     def current_rows(
         self, names: Names, schema: TableSchema, mode: Mode
@@ -273,3 +311,10 @@ class PostgresqlClient:
             text = f"SELECT FROM {quoted(names)} LIMIT 1"
             if connection.execute(text.encode()).fetchone() is None:
                 raise ReplicationError("target:postgresql-lost")
+
+
+def _identity(connection: Connection, names: Names) -> str:
+    """The OID of what this transaction made."""
+    row = connection.execute(TABLE, list(names)).fetchone()
+    assert row is not None, "it was made in this transaction"
+    return str(row[0])

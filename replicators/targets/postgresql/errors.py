@@ -45,6 +45,7 @@ RULES = (
     Rule("target:postgresql-constraint", "23"),
     Rule("target:postgresql-limit", "54"),
     Rule("target:postgresql-dependent", "2BP01"),
+    Rule("target:postgresql-dependent", "42P16"),
     Rule("target:postgresql-dependent", "0A000", r"used by a view or rule|used in .*(view|policy)"),
     Rule("target:postgresql-trigger", "P0"),
     Rule("target:postgresql-trigger", "09000"),

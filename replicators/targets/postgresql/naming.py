@@ -26,6 +26,15 @@ def names(params: PostgresqlTargetParams, table: TableId) -> tuple[str, str]:
     return cut(params.schema or table.schema), cut(table.name)
 
 
+def view(params: PostgresqlTargetParams, names: tuple[str, ...]) -> tuple[str, str] | None:
+    """The view of a target table's living rows; None where there are none."""
+    if not params.current_views:
+        return None
+    longest = LONGEST - len(params.view_suffix)
+    kept = names[-1].encode()[:longest].decode(errors="ignore")
+    return names[0], f"{kept}{params.view_suffix}"
+
+
 def is_own(names: tuple[str, str]) -> bool:
     """Whether the place is one of our own tables."""
     return names[1].startswith(OWN)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from replicators.connectors.params import param
 from replicators.connectors.postgres.params import host, password, places, port, tls
+from replicators.connectors.view_fields import current_views, view_suffix
 
 __all__ = ["PostgresqlTargetParams", "places"]
 
@@ -36,3 +37,5 @@ class PostgresqlTargetParams:
         default="",
         check=_schema_fault,
     )
+    current_views: bool = current_views()
+    view_suffix: str = view_suffix()

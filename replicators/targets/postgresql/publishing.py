@@ -51,16 +51,32 @@ def quoted(names: Names) -> str:
     return ".".join(sql.name(part) for part in names)
 
 
-def publish(connection: Connection, staged: Names, live: Names, schema: TableSchema) -> None:
+def make_ready(connection: Connection, staged: Names, schema: TableSchema) -> None:
+    """Build the staged table's key before `publish`."""
+    new = dependents.oid_of(connection, staged)
+    assert new is not None, "it was loaded"
+    _make_ready(connection, staged, schema, new)
+
+
+def publish(
+    connection: Connection,
+    staged: Names,
+    live: Names,
+    schema: TableSchema,
+    *,
+    is_ready: bool = False,
+) -> None:
     """The staged table becomes the live one, with an index of the key. `schema` has the mode's
-    columns too. A table of messages is a part of the one of all messages."""
+    columns too. A table of messages is a part of the one of all messages. `is_ready`: `make_ready`
+    was called."""
     old, new = dependents.oid_of(connection, live), dependents.oid_of(connection, staged)
     assert new is not None, "it was loaded"
     is_part = old is not None and message_table.is_part(connection, old)
     if not is_part and not message_table.is_of(schema):
-        _publish(connection, staged, live, schema, old, new)
+        _publish(connection, staged, live, schema, old, new, is_ready=is_ready)
         return
-    _make_ready(connection, staged, schema, new)
+    if not is_ready:
+        _make_ready(connection, staged, schema, new)
     if message_table.is_of(schema):
         message_table.prepare(connection, staged, schema)
     if is_part:

@@ -12,6 +12,10 @@ from replicators.targets.postgresql.types import is_wider
 
 def writer(params: PostgresqlTargetParams, folder: str) -> SqlMergeTarget:
     """The writer. A snapshot's files wait in `folder` until they are loaded."""
-    places = SqlPlaces(lambda table: naming.names(params, table), folder)
+    places = SqlPlaces(
+        lambda table: naming.names(params, table),
+        folder,
+        view=lambda names: naming.view(params, names),
+    )
     client = PostgresqlClient(params)
     return SqlMergeTarget(client, places, Types(client.native, is_wider))

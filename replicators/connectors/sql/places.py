@@ -1,0 +1,38 @@
+"""Where a SQL target keeps things: the names of its tables and views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.sql.client import Names
+from replicators.connectors.sql.state import PROGRESS
+
+
+def one_per_namespace(names: Names) -> Names:
+    """The progress table of a target table: one for all tables of a namespace."""
+    return (*names[:-1], PROGRESS)
+
+
+def no_view(_: Names) -> None:
+    """No table has a view."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlPlaces:
+    """Where a SQL target keeps things.
+
+    `names`: the target table of a source table. `folder`: a folder or URL that the run's tasks can
+    write to; a snapshot's files wait there until they are loaded. `progress`: the progress table of
+    a target table. Where transactions that change one table at the same time end each other
+    (BigQuery), give each target table a progress table of its own. `view`: the view of the living
+    rows of a target table; None: it gets none. `hidden`: columns that a view leaves out beside the
+    mode's.
+    """
+
+    names: Callable[[TableId], Names]
+    folder: str
+    progress: Callable[[Names], Names] = one_per_namespace
+    view: Callable[[Names], Names | None] = no_view
+    hidden: frozenset[str] = frozenset()
