@@ -61,6 +61,9 @@ def spark_conf(config: CompareConfig) -> dict[str, str]:
         "spark.sql.variable.substitute": "false",
         "spark.sql.adaptive.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
+        # The kept rows are mostly keys and hashes, which hardly get smaller, and trying takes a
+        # third of the time that casting and hashing does. What does not fit goes to disk.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
     }
     if config.format == Format.ICEBERG:
         return {**common, **_iceberg(config.catalog)}
