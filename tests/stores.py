@@ -3,6 +3,8 @@ real one."""
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import socket
 import subprocess
@@ -12,8 +14,18 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 _UP_SECONDS = 60.0
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Of a user."""
+
+    access: str
+    secret: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,30 @@ class ObjectStore:
             "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_EC2_METADATA_DISABLED": "true",
         }
+
+    def user(self, *actions: str) -> Keys:
+        """A new user who may do these things in the bucket, and in one that is not there."""
+        import boto3
+
+        how = {"endpoint_url": self.endpoint, "region_name": "us-east-1"}
+        mine = {"aws_access_key_id": "tester", "aws_secret_access_key": "not-a-secret"}
+        client: Any = boto3.client("iam", **how, **mine)
+        name = f"user{next(_NUMBERS)}"
+        client.create_user(UserName=name)
+        named = (self.bucket, "nowhere")
+        places = [f"arn:aws:s3:::{b}{end}" for b in named for end in ("", "/*")]
+        rights = [{"Effect": "Allow", "Action": list(actions), "Resource": places}]
+        policy = json.dumps({"Version": "2012-10-17", "Statement": rights})
+        client.put_user_policy(UserName=name, PolicyName="p", PolicyDocument=policy)
+        made = client.create_access_key(UserName=name)["AccessKey"]
+        return Keys(made["AccessKeyId"], made["SecretAccessKey"])
+
+    def require_keys(self) -> None:
+        """From now on only users with a right may do what they ask for."""
+        asked = f"{self.endpoint}/moto-api/reset-auth"
+        plain = {"Content-Type": "text/plain"}
+        request = urllib.request.Request(asked, b"0", plain)
+        urllib.request.urlopen(request, timeout=10).close()
 
 
 def _answers(url: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Generic, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -28,6 +28,9 @@ from replicators.connectors.reading import ReadsRows as ReadsRows
 from replicators.connectors.setup import SetupStep, no_setup
 from replicators.connectors.tasks import Tasks
 from replicators.connectors.uris import UriScheme
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 
 class FitKind(StrEnum):
@@ -173,15 +176,22 @@ class DirectCopy(Protocol):
 class SnapshotPlace:
     """Where tasks may write a snapshot's Parquet files themselves: an existing empty folder (path
     or URL), the files' Arrow schema, and keyword arguments for `pyarrow.parquet.ParquetWriter`.
-    `constants`: the value that each column added by the mode has in every row. The engine sets
-    these columns. `direct`: the tasks give it the rows and write no files. Each portion is then
-    named in `load_snapshot_files` by a path that `portion_path` made."""
+    `system`: the file system that the URL leads into, where settings of the target's own open it;
+    None: any reader of URLs does. `constants`: the value that each column added by the mode has in
+    every row. The engine sets these columns. `direct`: the tasks give it the rows and write no
+    files. Each portion is then named in `load_snapshot_files` by a path that `portion_path`
+    made."""
 
     folder: str
     arrow: pa.Schema
     options: dict[str, Any] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
     direct: DirectCopy | None = None
+    system: FileSystem | None = None
+
+    def opened(self, path: str) -> str:
+        """A path in the folder, as readers and writers with `system` take it."""
+        return path.partition("://")[2] if self.system is not None else path
 
     def portion_path(self, number: int) -> str:
         """The path that names a portion which was written directly."""

@@ -11,10 +11,9 @@ import boto3
 import pyarrow as pa
 import pytest
 
-from replicators.connectors import files
+from replicators.connectors import files, looks
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.targets.lakehouse import storage
 from runners.engine.changelog.segments import ChangeLog, read_segment, root_of, write_error
 from tests.stores import ObjectStore, object_store
 
@@ -131,7 +130,7 @@ def test_a_look_at_a_warehouse_in_a_store_leaves_nothing_there(
 
     before = keys()
     for place in ("lake", "lake/new", ""):
-        storage.look(f"s3a://{store.bucket}/{place}".rstrip("/"))
+        looks.store(f"s3a://{store.bucket}/{place}".rstrip("/"))
     with pytest.raises(OSError, match="elsewhere"):
-        storage.look("s3a://elsewhere/lake")
+        looks.store("s3a://elsewhere/lake")
     assert keys() == before

@@ -11,10 +11,10 @@ from urllib.parse import quote
 from replicators.connectors import limits
 from replicators.connectors.addresses import Url
 from replicators.connectors.ownership import LiveTable
-from replicators.targets.lakehouse import stores
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import IcebergScan
 from replicators.targets.lakehouse.state import OWNER, UUID, token_from
+from replicators.targets.lakehouse.stores import Store
 from replicators.targets.lakehouse.versions import Snapshot, Snapshots
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def open_catalog(params: LakehouseParams, *, is_look: bool = False) -> Any:
         warehouse=params.warehouse_url,
         init_catalog_tables="false",
         pool_pre_ping="true",  # reconnects after a server's restart
-        **stores.iceberg_properties(params.warehouse_url),
+        **params.store.iceberg_properties(params.warehouse_url),
     )
     _watched(made.engine)
     return made
@@ -169,7 +169,7 @@ def properties(catalog: Any, names: tuple[str, ...]) -> Mapping[str, str] | None
     return None if metadata is None else metadata.properties
 
 
-def scan(catalog: Any, names: tuple[str, ...]) -> IcebergScan | None:
+def scan(catalog: Any, names: tuple[str, ...], store: Store) -> IcebergScan | None:
     """What reads the table's current snapshot; None if there is no such table."""
     from pyiceberg.exceptions import NoSuchTableError
 
@@ -177,7 +177,7 @@ def scan(catalog: Any, names: tuple[str, ...]) -> IcebergScan | None:
         found = catalog.load_table(names)
     except NoSuchTableError:
         return None
-    return IcebergScan(found.metadata_location, found.metadata.current_snapshot_id)
+    return IcebergScan(found.metadata_location, found.metadata.current_snapshot_id, store)
 
 
 def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:

@@ -4,23 +4,35 @@ no Spark."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from replicators.connectors.addresses import local_path
 from replicators.connectors.closing import Closing
+from replicators.connectors.looks import store
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import driver_of
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.target import FitKind
-from replicators.targets.lakehouse import catalog, looks, naming, storage, stores
+from replicators.targets.lakehouse import catalog, looks, naming, stores
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
+from replicators.targets.lakehouse.storage import Storage, TrialFailed
 from replicators.targets.lakehouse.types import fit
 
+_BUCKET = (
+    (r"NO_?SUCH_?BUCKET", "target:bucket-missing"),
+    (
+        r"INVALID_?ACCESS_?KEY_?ID|INVALID_?CLIENT_?TOKEN_?ID|SIGNATURE_?DOES_?NOT_?MATCH"
+        r"|NO_?CREDENTIALS|AUTH_?FAILURE|InvalidAccessKeyId",
+        "target:bucket-keys",
+    ),
+    (r"ACCESS[_ ]?DENIED|HTTP status 403", "target:bucket-rights"),
+)
 _KNOWN = frozenset({"target:storage-full", "target:not-writable", "target:unreachable"})
 
 
@@ -49,10 +61,21 @@ class LakehouseChecks(Closing):
         path = local_path(url)
         if path:
             return looks.folder(path)
-        found = _tried(lambda: storage.look(url), "target:unreachable")
-        if found or stores.is_s3(url):
+        if stores.is_s3(url):
+            return self._bucket(url)
+        found = _tried(lambda: store(url), "target:unreachable")
+        if found:
             return found
         return Problem.of("target:store-classes", severity=Severity.WARNING)
+
+    def _bucket(self, url: str) -> Problem | None:
+        """Tries the bucket as the run and its readers will use it."""
+        try:
+            Storage(self.params.store).try_it(url)
+        except TrialFailed as err:
+            code = _of_bucket(str(err.__cause__))
+            return Problem.of(code, bucket=stores.bucket_of(url)[0], act=err.act)
+        return None
 
     def _catalog(self) -> Problem | None:
         path = catalog.path(self.params)
@@ -113,11 +136,19 @@ class LakehouseChecks(Closing):
         from replicators.targets.lakehouse.delta import Delta
 
         url = Delta(self.params).folder(naming.names(self.params, table))
-        options = stores.delta_options(url)
+        options = self.params.store.delta_options(url)
         if not DeltaTable.is_deltatable(url, options):
-            return "" if storage.has_folder(url) else None
+            return "" if Storage(self.params.store).has_folder(url) else None
         found = DeltaTable(url, storage_options=options, without_files=True)
         return str(found.metadata().configuration.get(OWNER, ""))
+
+
+def _of_bucket(text: str) -> str:
+    """The code for a store's error. The SDK names some by words, others by the answer's number."""
+    for pattern, code in _BUCKET:
+        if re.search(pattern, text, re.IGNORECASE):
+            return code
+    return "target:unreachable"
 
 
 def _code(err: BaseException, otherwise: str) -> str:

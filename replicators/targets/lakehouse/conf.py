@@ -33,7 +33,7 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.variable.substitute": "false",  # `writeTo` reads names as the first session does
     }
-    common |= stores.spark_conf(params.warehouse_url)
+    common |= params.store.spark_conf(params.warehouse_url)
     if params.format == "delta":
         return {
             **common,
@@ -63,18 +63,34 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
 
 
 def driver_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
-    """The Java property that tells PostgreSQL's driver where the catalog's password is. It names a
-    file in `folder` that only this user may read. The password is neither in the process's
-    arguments nor in Spark's settings."""
+    """The Java properties that tell PostgreSQL's driver where the catalog's password is, and the
+    SDK of S3 where the keys are. They name files in `folder` that only this user may read. So a
+    secret is neither in the process's arguments nor in Spark's settings."""
+    return {**_catalog_properties(params, folder), **_store_properties(params, folder)}
+
+
+def _store_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
+    if not params.s3_access_key:
+        return {}
+    path = _private(Path(folder) / "s3-credentials", params.store.credentials_file())
+    return {"aws.sharedCredentialsFile": path, "aws.profile": stores.PROFILE}
+
+
+def _catalog_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
     is_asked = params.format == "iceberg" and not params.catalog_uri.startswith("sqlite")
     if not is_asked or not params.catalog_password:
         return {}
-    path = Path(folder) / "catalog.pgpass"
-    path.unlink(missing_ok=True)
     word = params.catalog_password.replace("\\", "\\\\").replace(":", "\\:")
+    path = _private(Path(folder) / "catalog.pgpass", f"*:*:*:*:{word}\n")
+    return {"org.postgresql.pgpassfile": path}
+
+
+def _private(path: Path, text: str) -> str:
+    """Write a file that only this user may read. Returns its path."""
+    path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"*:*:*:*:{word}\n")
-    return {"org.postgresql.pgpassfile": str(path)}
+        file.write(text)
+    return str(path)
 
 
 def jars(params: LakehouseParams) -> tuple[str, ...]:

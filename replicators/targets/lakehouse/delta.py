@@ -13,13 +13,14 @@ from replicators.connectors.ownership import LiveTable
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame
 from replicators.connectors.target import KeptVersion, TargetTable, Token
-from replicators.targets.lakehouse import dialect, evolve, naming, storage, stores, vacuum
+from replicators.targets.lakehouse import dialect, evolve, naming, vacuum
 from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.leftovers import CLAIM, FILES, folders_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import DeltaScan
 from replicators.targets.lakehouse.sessions import LentSession, lent_conf
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID
+from replicators.targets.lakehouse.storage import Storage
 from replicators.targets.lakehouse.versions import (
     apart_seconds,
     marked_at,
@@ -87,6 +88,7 @@ class Delta:
         self.params = params
         self._expiry = Expiry(params)
         self._properties = {**PROPERTIES, **retention(params)}
+        self.storage = Storage(params.store)
         self._files: dict[tuple[str, str], frozenset[str]] = {}
 
     def folder(self, names: tuple[str, ...]) -> str:
@@ -110,7 +112,7 @@ class Delta:
         from deltalake import DeltaTable
 
         url = self.folder(names).replace("s3a://", "s3://")
-        options = stores.delta_options(url)
+        options = self.params.store.delta_options(url)
         if not DeltaTable.is_deltatable(url, options):
             return None
         return DeltaTable(url, storage_options=options, without_files=True)
@@ -119,14 +121,14 @@ class Delta:
         from deltalake import DeltaTable
 
         url = self.folder(names).replace("s3a://", "s3://")
-        options = stores.delta_options(url)
+        options = self.params.store.delta_options(url)
         return DeltaTable(url, version=version, storage_options=options, without_files=True)
 
     def scan(self, session: LentSession, names: tuple[str, ...]) -> DeltaScan | None:
         """What reads the table's present rows; None if there is no such table."""
         opened = self._open(names)
         url = self.folder(names).replace("s3a://", "s3://")
-        return DeltaScan(url, opened.version()) if opened else None
+        return DeltaScan(url, opened.version(), self.params.store) if opened else None
 
     def live(self, session: LentSession, names: tuple[str, ...]) -> LiveTable | None:
         """The table's own state; None if there is no such table."""
@@ -156,7 +158,7 @@ class Delta:
         live = self.live(session, names)
         self._clear(table, is_alive=live is not None)
         if (live and live.owner != table.replicator) or (
-            live is None and storage.has_folder(self.folder(names))
+            live is None and self.storage.has_folder(self.folder(names))
         ):
             raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
         staged = self._staged(table)
@@ -170,23 +172,23 @@ class Delta:
         an incomplete table whose first publication was interrupted."""
         names = self.live_names(table)
         root = self.folder((naming.STAGING_NAMESPACE,))
-        found = folders_of(storage.folders(root), names, table.replicator)
+        found = folders_of(self.storage.folders(root), names, table.replicator)
         if not is_alive and any(one.endswith(CLAIM) for one in found):
-            storage.remove_folder(self.folder(names))
+            self.storage.remove_folder(self.folder(names))
         for one in sorted(found, key=lambda name: name.endswith(CLAIM)):
-            storage.remove_folder(f"{root}/{one}")
+            self.storage.remove_folder(f"{root}/{one}")
 
     def _claim(self, table: TargetTable) -> None:
         """Claim the live table's folder before its first commit. Remove what our own interrupted
         claim left there. Raises `target:table-taken` if something else is there."""
         folder = self.folder(names := self.live_names(table))
         claim = self.folder(self._staged(table)) + CLAIM
-        if storage.has_folder(folder):
-            if not storage.has_folder(claim):
+        if self.storage.has_folder(folder):
+            if not self.storage.has_folder(claim):
                 target = ".".join(names)
                 raise ReplicationError("target:table-taken", table=table.source, target=target)
-            storage.remove_folder(folder)
-        storage.make_folder(claim)
+            self.storage.remove_folder(folder)
+        self.storage.make_folder(claim)
 
     def staging_path(self, session: LentSession, table: TargetTable) -> str:
         """The SQL identifier for appending staged rows."""
@@ -273,12 +275,12 @@ class Delta:
         if then != session.table(live).schema:
             raise ReplicationError("target:rewind-schema", table=table.source)
         staged = self._staged(table)
-        storage.remove_folder(self.folder(staged))
+        self.storage.remove_folder(self.folder(staged))
         session.sql(dialect.replace_table(self.path(staged), older, self._properties))
 
     def abandon_rewind(self, session: LentSession, table: TargetTable) -> None:
         """Remove the staging table."""
-        storage.remove_folder(self.folder(self._staged(table)))
+        self.storage.remove_folder(self.folder(self._staged(table)))
 
     def files_folder(self, session: LentSession, table: TargetTable) -> str:
         """A folder for files that are then copied into the staging table."""
@@ -348,7 +350,7 @@ class Delta:
         live = self.live(session, names)
         self._clear(table, is_alive=live is not None)
         if live and live.owner == table.replicator:
-            storage.remove_folder(self.folder(names))
+            self.storage.remove_folder(self.folder(names))
 
     def maintain(
         self, session: LentSession, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
@@ -362,7 +364,8 @@ class Delta:
         if self._expiry.is_due(names):
             hours = max(self.params.history_minutes / 60, _LEAST_HOURS)
             marks = self._remark(session, names, token, keep_seconds)
-            vacuum.vacuum(session, self.folder(names), hours, self._spared(session, names, marks))
+            spared = self._spared(session, names, marks)
+            vacuum.vacuum(session, self.storage, self.folder(names), hours, spared)
         metrics = done[0]["metrics"] if done else None
         return (
             {"files_added": metrics["numFilesAdded"], "files_removed": metrics["numFilesRemoved"]}

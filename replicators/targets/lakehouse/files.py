@@ -10,7 +10,7 @@ import pyarrow as pa
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array, LogicalType, Time
 from replicators.connectors.target import SnapshotPlace
-from replicators.targets.lakehouse import storage
+from replicators.targets.lakehouse.storage import Storage
 
 
 def _numbered(field: pa.Field, number: int) -> pa.Field:
@@ -51,9 +51,10 @@ def write_options(schema: TableSchema) -> dict[str, Any]:
     }
 
 
-def place(folder: str, schema: TableSchema) -> SnapshotPlace:
+def place(folder: str, schema: TableSchema, storage: Storage) -> SnapshotPlace:
     """Where and how tasks write files of this schema."""
-    return SnapshotPlace(folder, arrow_schema(schema), write_options(schema))
+    system = storage.own_system(folder)
+    return SnapshotPlace(folder, arrow_schema(schema), write_options(schema), system=system)
 
 
 def _is_plain(kind: LogicalType) -> bool:
@@ -68,7 +69,7 @@ def are_taken_as_they_are(schema: TableSchema) -> bool:
     return all(_is_plain(c.type) for c in schema.supported)
 
 
-def clear_strays(paths: tuple[str, ...]) -> str:
+def clear_strays(storage: Storage, paths: tuple[str, ...]) -> str:
     """Remove all other files from the folder that holds `paths`. Returns this folder."""
     folders = {p.rsplit("/", 1)[0] for p in paths}
     if len(folders) != 1:

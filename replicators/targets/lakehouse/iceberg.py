@@ -23,6 +23,7 @@ from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import IcebergScan
 from replicators.targets.lakehouse.sessions import LentSession
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, token_from, token_values
+from replicators.targets.lakehouse.storage import Storage
 from replicators.targets.lakehouse.versions import Snapshots, apart_seconds, retag
 
 SUMMARY_CONF = "spark.sql.iceberg.snapshot-property."
@@ -78,6 +79,7 @@ class Iceberg:
         self.catalog = params.catalog_name
         self._expiry = Expiry(params)
         self._reader = catalog.Reader(params)
+        self.storage = Storage(params.store)
 
     def path(self, names: tuple[str, ...]) -> str:
         return dialect.path((self.catalog, *names))
@@ -126,7 +128,9 @@ class Iceberg:
 
     def scan(self, session: LentSession, names: tuple[str, ...]) -> IcebergScan | None:
         """What reads the table's present rows; None if there is no such table."""
-        return catalog.scan(self.open_reader() or catalog.open_catalog(self.params), names)
+        return catalog.scan(
+            self.open_reader() or catalog.open_catalog(self.params), names, self.params.store
+        )
 
     def properties(self, session: LentSession, names: tuple[str, ...]) -> Mapping[str, str] | None:
         """The table's properties; None if there is no such table. Read as in `live`."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from replicators.connectors.target import TargetTable
-from replicators.targets.lakehouse import catalog, dialect, naming, storage
+from replicators.targets.lakehouse import catalog, dialect, naming
 from replicators.targets.lakehouse.sessions import LentSession
 from replicators.targets.lakehouse.state import UUID
 
@@ -57,8 +57,8 @@ def clear(lake: Iceberg, session: LentSession, table: TargetTable, *, is_alive: 
             target = lake.path(names)
             session.sql(f"ALTER TABLE {target} DROP BRANCH IF EXISTS {dialect.quote(one)}")
     root = f"{lake.params.warehouse_url}/{naming.folder(naming.STAGING_NAMESPACE)}"
-    for one in folders_of(storage.folders(root), names, table.replicator):
-        storage.remove_folder(f"{root}/{one}")
+    for one in folders_of(lake.storage.folders(root), names, table.replicator):
+        lake.storage.remove_folder(f"{root}/{one}")
 
 
 def purge(lake: Iceberg, session: LentSession, table: TargetTable, names: tuple[str, str]) -> None:
@@ -69,4 +69,4 @@ def purge(lake: Iceberg, session: LentSession, table: TargetTable, names: tuple[
         own = (lake.properties(session, names) or {}).get(UUID, "")
     session.sql(f"DROP TABLE IF EXISTS {lake.path(names)} PURGE")
     if own:
-        storage.remove_folder(lake.location(table, own))
+        lake.storage.remove_folder(lake.location(table, own))

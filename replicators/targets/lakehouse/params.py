@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from replicators.connectors.addresses import Place, Url, one_name_of_s3
-from replicators.connectors.locations import STORES_SETTINGS, location_fault, location_places
+from replicators.connectors.locations import location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
+from replicators.targets.lakehouse.stores import Store, endpoint_fault, is_s3
 
 CATALOG_OPTIONS = (
     "sslmode", "sslrootcert", "connect_timeout", "application_name", "target_session_attrs",
@@ -15,6 +16,14 @@ CATALOG_OPTIONS = (
 )  # fmt: skip
 """Options that a catalog's address may have after `?`. Some others would name other hosts, files to
 write, or classes to load."""
+
+
+_KEYS_GO = (
+    "the keys of S3 have fields of their own; those of other stores are read from this program's "
+    "environment"
+)
+_WORD_GOES = "enter it in Catalog password"
+_OF_STORE = ("s3_endpoint", "s3_region", "s3_access_key", "s3_secret_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +34,37 @@ class LakehouseParams:
         "Warehouse",
         help="Folder that holds the tables, for example /data/warehouse, or a bucket of S3: "
         "s3://bucket/warehouse. Other object stores need a Spark that has their connector.",
-        secrets_go=STORES_SETTINGS,
+        secrets_go=_KEYS_GO,
         check=location_fault,
+    )
+    s3_endpoint: str = param(
+        "S3 endpoint",
+        help="Address of a server of your own that speaks the protocol of S3, such as MinIO or "
+        "Ceph: https://storage.example:9000. Empty: Amazon S3, or what AWS_ENDPOINT_URL says",
+        default="",
+        note="for a bucket of S3",
+        addresses=True,
+        is_movable=True,
+        secrets_go="enter it in S3 secret key",
+        check=endpoint_fault,
+    )
+    s3_region: str = param(
+        "S3 region",
+        help="For example eu-central-1. Empty: what AWS_REGION says, or the bucket itself",
+        default="",
+        note="for a bucket of S3",
+        is_movable=True,
+    )
+    s3_access_key: str = param(
+        "S3 access key",
+        help="Empty: the environment of web and workers has the keys, or the machine has a role",
+        default="",
+        note="for a bucket of S3",
+        addresses=True,
+        is_movable=True,
+    )
+    s3_secret_key: str = param(
+        "S3 secret key", default="", secret=True, note="with an S3 access key"
     )
     format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
     catalog_uri: str = param(
@@ -36,16 +74,18 @@ class LakehouseParams:
         default="",
         note="needed for Iceberg",
         addresses=True,
+        secrets_go=_WORD_GOES,
     )
     catalog_name: str = param(
         "Catalog name", help="Name under which readers open the catalog", default="lakehouse"
     )
-    catalog_user: str = param("Catalog user", default="", addresses=True)
+    catalog_user: str = param("Catalog user", default="", addresses=True, secrets_go=_WORD_GOES)
     catalog_password: str = param("Catalog password", default="", secret=True)
     namespace: str = param(
         "Namespace",
         help="Where the tables appear; empty: one namespace for each schema of the source",
         default="",
+        secrets_go=_WORD_GOES,
     )
     history_minutes: int = param(
         "History (minutes)",
@@ -70,8 +110,25 @@ class LakehouseParams:
             errors["catalog_name"] = "must be a word of letters, digits and underscores"
         if self.format == "iceberg":
             errors |= _uri_errors(self.catalog_uri)
+        errors |= self._store_errors()
         if errors:
             raise InvalidParams(errors)
+
+    def _store_errors(self) -> dict[str, str]:
+        store = self.store
+        if store.is_named and not is_s3(self.warehouse_url):
+            named = [n for n in _OF_STORE if getattr(self, n)]
+            return dict.fromkeys(named, "is only for a warehouse in s3://")
+        odd = [n for n in _OF_STORE if any(c.isspace() for c in getattr(self, n))]
+        if odd or bool(store.access_key) == bool(store.secret_key):
+            return dict.fromkeys(odd, "must not have spaces or line breaks")
+        lacking = "s3_secret_key" if store.access_key else "s3_access_key"
+        return {lacking: "is required with the other key"}
+
+    @property
+    def store(self) -> Store:
+        """How the warehouse's bucket is reached."""
+        return Store(self.s3_endpoint, self.s3_region, self.s3_access_key, self.s3_secret_key)
 
     @property
     def warehouse_url(self) -> str:
@@ -109,6 +166,10 @@ def _postgresql_fault(url: Url) -> str:
 def places(params: LakehouseParams) -> tuple[Place, ...]:
     """The folder or the server that holds the tables, and the catalog's file or database."""
     found = location_places(params.warehouse, "Warehouse")
+    if params.s3_endpoint:
+        url = urlsplit(params.s3_endpoint)
+        port = url.port or (443 if url.scheme == "https" else 80)
+        found = (*found, Place("host", url.hostname or "", "S3 endpoint", port))
     return (*found, *_catalog_places(params.catalog_uri)) if params.format == "iceberg" else found
 
 

@@ -19,8 +19,8 @@ from replicators.connectors.arrow import reading
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.model.types import Date, Decimal, Int, String, Timestamp, Uuid
-from replicators.targets.lakehouse import stores
 from replicators.targets.lakehouse.errors import translate
+from replicators.targets.lakehouse.stores import Store
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
@@ -128,6 +128,7 @@ class IcebergScan:
 
     metadata: str
     snapshot: int | None
+    store: Store
     share: tuple[int, int] = (0, 1)
 
     def __call__(
@@ -158,7 +159,7 @@ class IcebergScan:
         from pyiceberg.table import StaticTable
 
         found = StaticTable.from_metadata(
-            self.metadata, properties=stores.iceberg_properties(self.metadata)
+            self.metadata, properties=self.store.iceberg_properties(self.metadata)
         )
         return found.scan(snapshot_id=self.snapshot, **chosen)
 
@@ -186,6 +187,7 @@ class DeltaScan:
 
     url: str
     version: int
+    store: Store
 
     def __call__(
         self, columns: Sequence[str], limits: Limits, mode: Mode, /
@@ -194,7 +196,7 @@ class DeltaScan:
 
         query = f"SELECT {', '.join(map(_quoted, columns))} FROM t{_where(limits, mode)}"  # noqa: S608 - quoted names
         table = DeltaTable(
-            self.url, version=self.version, storage_options=stores.delta_options(self.url)
+            self.url, version=self.version, storage_options=self.store.delta_options(self.url)
         )
         found = QueryBuilder().register("t", table)
         yield from pa.RecordBatchReader.from_stream(found.execute(query))

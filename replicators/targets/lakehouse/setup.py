@@ -13,9 +13,10 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     place = SetupStep(
         "Choose a warehouse",
         "A folder that this program and its Spark may write, or a bucket of S3: "
-        "`s3://bucket/warehouse`. For a bucket, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
-        "AWS_REGION for web and workers (and AWS_ENDPOINT_URL for a server of your own), or let "
-        "the machine have a role. Tables appear below it; nothing that is there already is "
+        "`s3://bucket/warehouse`. For a bucket, enter region and keys (and the endpoint of a "
+        "server of your own). What you leave empty comes from AWS_REGION, AWS_ACCESS_KEY_ID, "
+        "AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL of web and workers, or from the machine's "
+        "role. Tables appear below it; nothing that is there already is "
         "touched.",
     )
     if values.get("format", "iceberg") != "iceberg":

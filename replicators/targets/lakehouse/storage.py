@@ -2,24 +2,98 @@
 
 from __future__ import annotations
 
+import uuid
+
 from pyarrow import fs
 
-from replicators.connectors.files import has_folder, make_folder, open_url, remove_folder
-from replicators.connectors.looks import store as look
+from replicators.connectors.files import open_url
+from replicators.targets.lakehouse.stores import Store, bucket_of, is_s3
 
-__all__ = ["has_folder", "keep_only", "look", "make_folder", "open_url", "remove_folder"]
-
-
-def folders(url: str) -> list[str]:
-    """The names of the folders directly in this folder; empty if it does not exist."""
-    system, path = open_url(url)
-    found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-    return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
+_WORD = b"replicator"
 
 
-def keep_only(url: str, names: set[str]) -> None:
-    """Remove the folder's files that are not in `names`."""
-    system, path = open_url(url)
-    for info in system.get_file_info(fs.FileSelector(path)):
-        if info.base_name not in names:
-            system.delete_file(info.path)
+class TrialFailed(OSError):
+    """`act`: what could not be done. The store's error is the cause."""
+
+    def __init__(self, act: str) -> None:
+        super().__init__(act)
+        self.act = act
+
+
+class Storage:
+    """The folders of a warehouse, reached as its settings say."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def open(self, url: str) -> tuple[fs.FileSystem, str]:
+        """The file system of a folder or URL, and the path in it. OSError."""
+        own = self.own_system(url)
+        return (own, bucket_of(url)[1]) if own is not None else open_url(url)
+
+    def own_system(self, url: str) -> fs.FileSystem | None:
+        """The file system that the settings lead to; None where the URL alone does."""
+        if not is_s3(url) or not self._store.is_named:
+            return None
+        return self._bucket(bucket_of(url)[0])
+
+    def try_it(self, url: str) -> None:
+        """Write, read, list and delete a small file below the folder, in a store. TrialFailed. The
+        mark of an empty folder may stay."""
+        name = f"_replicator_{uuid.uuid4().hex}"
+        act = "write to"
+        try:
+            system, path = self.open(url.rstrip("/"))
+            file = f"{path}/{name}/trial"
+            with system.open_output_stream(file, compression=None) as out:
+                out.write(_WORD)  # an answer to a write names its reason, one to a look doesn't
+            system.create_dir(f"{path}/{name}/folder", recursive=True)
+            act = "read from"
+            with system.open_input_file(file) as found:
+                found.read()
+            act = "list"
+            system.get_file_info(fs.FileSelector(f"{path}/{name}"))
+            act = "delete from"
+            system.delete_dir(f"{path}/{name}")
+        except OSError as err:
+            raise TrialFailed(act) from err
+
+    def _bucket(self, name: str) -> fs.FileSystem:
+        """Amazon itself says in which region a bucket is."""
+        store = self._store
+        region = store.in_region or ("" if store.where else fs.resolve_s3_region(name))
+        return fs.S3FileSystem(
+            access_key=store.access_key or None,
+            secret_key=store.secret_key or None,
+            endpoint_override=store.where or None,
+            region=region or None,
+        )
+
+    def has_folder(self, url: str) -> bool:
+        """Whether the folder exists; in a store, whether it has anything."""
+        system, path = self.open(url)
+        return bool(system.get_file_info(path).type == fs.FileType.Directory)
+
+    def make_folder(self, url: str) -> None:
+        """Make a folder and those above it; nothing where it exists."""
+        system, path = self.open(url)
+        system.create_dir(path, recursive=True)
+
+    def remove_folder(self, url: str) -> None:
+        """Remove a folder with everything in it; nothing where it does not exist."""
+        system, path = self.open(url)
+        if system.get_file_info(path).type == fs.FileType.Directory:
+            system.delete_dir(path)
+
+    def folders(self, url: str) -> list[str]:
+        """The names of the folders directly in this folder; empty if it does not exist."""
+        system, path = self.open(url)
+        found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
+
+    def keep_only(self, url: str, names: set[str]) -> None:
+        """Remove the folder's files that are not in `names`."""
+        system, path = self.open(url)
+        for info in system.get_file_info(fs.FileSelector(path)):
+            if info.base_name not in names:
+                system.delete_file(info.path)

@@ -1,10 +1,12 @@
 """What Spark and the formats' own readers need for a warehouse on S3, or on a server that speaks
-its protocol. Endpoint, region and keys come from this program's environment, as the SDKs of S3 read
-them; the keys are passed on to nobody. Opens nothing."""
+its protocol. Endpoint, region and keys are those of the replicator. Where it names none, the SDKs
+of S3 read this program's environment. Opens nothing."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 _SDK = (
     "annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol",
@@ -16,49 +18,114 @@ _SDK = (
 )  # fmt: skip
 JARS = ("hadoop-aws-3", "eventstream-1", "reactive-streams-1", *(f"{name}-2" for name in _SDK))
 """Hadoop's file system of S3, and the part of the SDK that it needs."""
+_SCHEME = "s3://"
+PROFILE = "replicator"
+_FROM_FILE = "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider"
 _FILE_SYSTEM = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def is_s3(url: str) -> bool:
     """Whether a warehouse lies there."""
-    return url.startswith("s3://")
+    return url.startswith(_SCHEME)
 
 
-def _endpoint() -> str:
-    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+def bucket_of(url: str) -> tuple[str, str]:
+    """The bucket, and the path that begins with it."""
+    path = url.removeprefix(_SCHEME)
+    return path.partition("/")[0], path
 
 
-def _region() -> str:
-    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
+@dataclass(frozen=True, slots=True)
+class Store:
+    """How a bucket is reached. What is empty comes from the environment."""
+
+    endpoint: str = ""
+    region: str = ""
+    access_key: str = ""
+    secret_key: str = field(default="", repr=False)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the replicator names anything of it."""
+        return self != Store()
+
+    def spark_conf(self, url: str) -> dict[str, str]:
+        """The session's settings, without keys. A server of one's own is asked by paths: it has no
+        host names for buckets."""
+        if not is_s3(url):
+            return {}
+        found = {f"spark.hadoop.fs.{name}.impl": _FILE_SYSTEM for name in ("s3", "s3a", "s3n")}
+        if self.in_region:
+            found["spark.hadoop.fs.s3a.endpoint.region"] = self.in_region
+        if self.where:
+            found["spark.hadoop.fs.s3a.endpoint"] = self.where
+            found["spark.hadoop.fs.s3a.path.style.access"] = "true"
+        if self.access_key:
+            found["spark.hadoop.fs.s3a.aws.credentials.provider"] = _FROM_FILE
+        return found
+
+    def credentials_file(self) -> str:
+        """The keys as a file of the SDKs, under the name `PROFILE`."""
+        return (
+            f"[{PROFILE}]\naws_access_key_id = {self.access_key}\n"
+            f"aws_secret_access_key = {self.secret_key}\n"
+        )
+
+    def iceberg_properties(self, url: str) -> dict[str, str]:
+        """What pyiceberg's file system asks for."""
+        if not is_s3(url):
+            return {}
+        found = {
+            "s3.endpoint": self.where,
+            "s3.region": self.in_region,
+            "s3.access-key-id": self.access_key,
+            "s3.secret-access-key": self.secret_key,
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def delta_options(self, url: str) -> dict[str, str]:
+        """What deltalake's object store asks for beside the environment."""
+        if not is_s3(url):
+            return {}
+        found = {
+            "AWS_ENDPOINT_URL": self.where,
+            "AWS_REGION": self.in_region,
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+        }
+        if self.where.startswith("http://"):
+            found["AWS_ALLOW_HTTP"] = "true"
+        return {name: value for name, value in found.items() if value}
+
+    @property
+    def where(self) -> str:
+        """The server's address; empty for Amazon's."""
+        return (
+            self.endpoint
+            or os.environ.get("AWS_ENDPOINT_URL_S3")
+            or os.environ.get("AWS_ENDPOINT_URL")
+            or ""
+        )
+
+    @property
+    def in_region(self) -> str:
+        """The region; empty where nobody names one."""
+        return (
+            self.region
+            or os.environ.get("AWS_REGION")
+            or os.environ.get("AWS_DEFAULT_REGION")
+            or ""
+        )
 
 
-def spark_conf(url: str) -> dict[str, str]:
-    """The session's settings. A server of one's own is asked by paths: it has no host names for
-    buckets."""
-    if not is_s3(url):
-        return {}
-    found = {f"spark.hadoop.fs.{name}.impl": _FILE_SYSTEM for name in ("s3", "s3a", "s3n")}
-    if _region():
-        found["spark.hadoop.fs.s3a.endpoint.region"] = _region()
-    if _endpoint():
-        found["spark.hadoop.fs.s3a.endpoint"] = _endpoint()
-        found["spark.hadoop.fs.s3a.path.style.access"] = "true"
-    return found
-
-
-def iceberg_properties(url: str) -> dict[str, str]:
-    """What pyiceberg's file system asks for."""
-    if not is_s3(url):
-        return {}
-    found = {"s3.endpoint": _endpoint(), "s3.region": _region()}
-    return {name: value for name, value in found.items() if value}
-
-
-def delta_options(url: str) -> dict[str, str]:
-    """What deltalake's object store asks for beside the environment."""
-    if not is_s3(url):
-        return {}
-    found = {"AWS_ENDPOINT_URL": _endpoint(), "AWS_REGION": _region()}
-    if _endpoint().startswith("http://"):
-        found["AWS_ALLOW_HTTP"] = "true"
-    return {name: value for name, value in found.items() if value}
+def endpoint_fault(text: str) -> str:
+    """What is wrong with a server's address, as a sentence; empty where nothing is."""
+    try:
+        found = urlsplit(text)
+        _ = found.port
+    except ValueError:
+        return "must be an address: https://host:port"
+    is_fine = found.scheme in {"http", "https"} and found.hostname and not found.path.strip("/")
+    if not text or (is_fine and "@" not in found.netloc and not (found.query or found.fragment)):
+        return ""
+    return "must be an address, without a login, a path and ?: https://host:port"

@@ -12,9 +12,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyarrow import fs
 
-from replicators.connectors.files import is_url, open_url
+from replicators.connectors.files import is_url
 from replicators.targets.lakehouse import dialect
 from replicators.targets.lakehouse.sessions import LentSession
+from replicators.targets.lakehouse.storage import Storage
 
 INVENTORY = "replicator_inventory"
 SCHEMA = "path STRING, length LONG, isDir BOOLEAN, modificationTime LONG"
@@ -65,23 +66,27 @@ def files_of(spark: Any, folder: str, version: int) -> frozenset[str]:
 
 
 def vacuum(
-    session: LentSession, folder: str, hours: float, spared: frozenset[str] = frozenset()
+    session: LentSession,
+    storage: Storage,
+    folder: str,
+    hours: float,
+    spared: frozenset[str] = frozenset(),
 ) -> None:
     """Remove files that no version of the last `hours` reads, except the `spared` paths within the
     table."""
     listed = ""
     if spared:
-        frame = session.createDataFrame(inventory(folder, spared), SCHEMA)
+        frame = session.createDataFrame(inventory(storage, folder, spared), SCHEMA)
         session.show(frame, INVENTORY)
         listed = f" USING INVENTORY (SELECT * FROM {INVENTORY})"  # noqa: S608 - a name of ours
     target = dialect.quote(folder)
     session.sql(f"VACUUM delta.{target}{listed} RETAIN {hours:.2f} HOURS").collect()
 
 
-def inventory(folder: str, spared: frozenset[str]) -> pa.Table:
+def inventory(storage: Storage, folder: str, spared: frozenset[str]) -> pa.Table:
     """The table's files without the spared ones, in VACUUM's inventory format: addresses, bytes,
     milliseconds since the epoch. Folders that become empty stay."""
-    system, root = open_url(folder)
+    system, root = storage.open(folder)
     start = folder if is_url(folder) else f"file:{root}"
     rows = [
         (f"{start}/{path}", info.size, False, info.mtime_ns // 1_000_000)

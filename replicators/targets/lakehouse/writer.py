@@ -38,7 +38,6 @@ from replicators.targets.lakehouse import (
     numbering,
     progress,
     statements,
-    storage,
 )
 from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
@@ -142,8 +141,8 @@ class LakehouseWriter:
         """A new folder for the files of one `load_snapshot_files`, and how to write them."""
         with self._session(table) as session:
             folder = f"{self.format.files_folder(session, table)}/{uuid.uuid4().hex[:12]}"
-            storage.make_folder(folder)
-            return files.place(folder, stored(schema, table.mode))
+            self.format.storage.make_folder(folder)
+            return files.place(folder, stored(schema, table.mode), self.format.storage)
 
     def snapshot_place_again(
         self, table: TargetTable, schema: TableSchema, folder: str
@@ -152,9 +151,9 @@ class LakehouseWriter:
         is gone."""
         with self._session(table) as session:
             root = self.format.files_folder(session, table)
-            if not folder.startswith(f"{root}/") or not storage.has_folder(folder):
+            if not folder.startswith(f"{root}/") or not self.format.storage.has_folder(folder):
                 return None
-            return files.place(folder, stored(schema, table.mode))
+            return files.place(folder, stored(schema, table.mode), self.format.storage)
 
     def load_snapshot_files(
         self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
@@ -164,7 +163,8 @@ class LakehouseWriter:
         with self._session(table) as session:
             if not paths:
                 return
-            folder, schema = files.clear_strays(tuple(paths)), stored(schema, table.mode)
+            folder = files.clear_strays(self.format.storage, tuple(paths))
+            schema = stored(schema, table.mode)
             if (
                 table.mode is not Mode.MULTISET
                 and files.are_taken_as_they_are(schema)
@@ -176,7 +176,7 @@ class LakehouseWriter:
             if table.mode is Mode.MULTISET:
                 frame = numbering.numbered(frame)
             self.format.append_frame(frame.selectExpr(*dialect.image_columns(schema, {})), target)
-            storage.remove_folder(folder)
+            self.format.storage.remove_folder(folder)
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
         """Make the staged rows the live table, with the token. Returns the table's UUID. It is safe

@@ -66,7 +66,8 @@ def _write(
     path = f"{place.folder}/{portion.number:08d}-{uuid.uuid4().hex[:12]}.parquet"
     rows = 0
     first = next(tables, None)
-    with pq.ParquetWriter(path, place.arrow, **_options(place, first)) as writer:
+    opened, options = place.opened(path), _options(place, first)
+    with pq.ParquetWriter(opened, place.arrow, filesystem=place.system, **options) as writer:
         for table in chain([] if first is None else [first], tables):
             writer.write_table(table)
             rows += table.num_rows
@@ -93,7 +94,8 @@ def _tables(
     keys = portion.keys
     if portion.chunk is None:
         assert keys is not None
-        for batch in pq.ParquetFile(portion.path).iter_batches(1 << 17):
+        file = pq.ParquetFile(place.opened(portion.path), filesystem=place.system)
+        for batch in file.iter_batches(1 << 17):
             rows = pa.Table.from_batches([batch]).cast(place.arrow)
             yield resume.filtered(rows, keys, schema, keep=False)
         return

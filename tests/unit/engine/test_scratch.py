@@ -56,6 +56,31 @@ def test_only_a_spark_of_this_machine_gets_one(tmp_path: Path) -> None:
         _with_scratch(replace(local, spark_local_dir=str(tmp_path / "file")))
 
 
+def test_the_keys_of_a_bucket_lie_in_a_file_of_ours_alone_while_the_session_lasts(
+    tmp_path: Path,
+) -> None:
+    """Guards the same of a bucket's keys."""
+    params = LakehouseParams(
+        warehouse="s3://b/lake", format="delta", s3_access_key="the-key", s3_secret_key="a:b"
+    )
+    job = Job("r", "r", "r", registry.sources()["postgresql"], None, PLUGIN, params)
+    with properties_for(job, RunnerSettings(spark_local_dir=str(tmp_path))) as properties:
+        path = Path(properties["aws.sharedCredentialsFile"])
+        said = path.read_text().splitlines()
+        assert said == [
+            f"[{properties['aws.profile']}]",
+            "aws_access_key_id = the-key",
+            "aws_secret_access_key = a:b",
+        ]
+        assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        conf = PLUGIN.spark_conf(params)
+        assert not any("a:b" in v or "the-key" in v for v in conf.values())
+        assert conf["spark.hadoop.fs.s3a.aws.credentials.provider"].endswith(
+            "ProfileCredentialsProvider"
+        )
+    assert not path.parent.exists()
+
+
 def test_a_catalogs_password_lies_in_a_file_of_ours_alone_while_the_session_lasts(
     tmp_path: Path,
 ) -> None:

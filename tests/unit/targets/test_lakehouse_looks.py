@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from replicators.connectors.params import InvalidParams, parse
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem, Severity
-from replicators.targets.lakehouse import catalog, looks, storage
+from replicators.targets.lakehouse import catalog, checks, looks
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.writer import LakehouseWriter
@@ -156,6 +157,35 @@ def test_the_places_of_a_lakehouse_are_reported(
     assert [(p.kind, p.value) for p in places(params)] == found
 
 
+BUCKET = {"warehouse": "s3://bucket/lake", "format": "delta"}
+
+
+@pytest.mark.parametrize(
+    ("values", "faulty"),
+    [
+        ({**BUCKET, "s3_access_key": "a"}, "s3_secret_key"),
+        ({**BUCKET, "s3_secret_key": "s"}, "s3_access_key"),
+        ({**BUCKET, "s3_access_key": "a", "s3_secret_key": "s\n[other]"}, "s3_secret_key"),
+        ({**BUCKET, "s3_endpoint": "host:9000"}, "s3_endpoint"),
+        ({**BUCKET, "s3_endpoint": "http://key:word@host"}, "s3_endpoint"),
+        ({**BUCKET, "s3_endpoint": "http://host:9000/?a=b"}, "s3_endpoint"),
+        ({**BUCKET, "warehouse": "/data/lake", "s3_region": "eu-central-1"}, "s3_region"),
+    ],
+)
+def test_a_fault_in_a_buckets_fields_is_named(values: dict[str, str], faulty: str) -> None:
+    """Guards the fields of a bucket: a key without the other one is not used by anything, and a
+    line break would end its line in the file of keys."""
+    with pytest.raises(InvalidParams) as caught:
+        parse(LakehouseParams, values)
+    assert list(caught.value.errors) == [faulty]
+
+
+def test_the_endpoint_of_a_bucket_is_a_place() -> None:
+    """Guards the limits of hosts: an endpoint leads this program to a server."""
+    params = LakehouseParams(**BUCKET, s3_endpoint="http://10.0.0.9:9000")
+    assert [(p.kind, p.value, p.port) for p in places(params)] == [("host", "10.0.0.9", 9000)]
+
+
 def test_a_run_makes_the_folder_of_its_catalog(tmp_path: Path) -> None:
     """Guards the writer: SQLite makes its file, and not the folder that the look found missing."""
     params = _params(tmp_path / "new" / "lake")
@@ -172,7 +202,7 @@ def test_a_store_whose_classes_spark_may_lack_is_reported(
 ) -> None:
     """Guards the warning: a bucket that answered passed the test, and the run failed for want of
     Spark's classes for it."""
-    monkeypatch.setattr(storage, "look", lambda url: None)
+    monkeypatch.setattr(checks, "store", lambda url: None)
     params = LakehouseParams(warehouse="gs://bucket/w", format="delta")
     found = [(p.code, p.severity) for p in LakehouseChecks(params).connection()]
     assert found == [("target:store-classes", Severity.WARNING)]

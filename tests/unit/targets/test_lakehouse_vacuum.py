@@ -12,11 +12,14 @@ from deltalake import DeltaTable, write_deltalake
 from replicators.connectors.target import KeptVersion
 from replicators.targets.lakehouse.delta import MARKS, Delta
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.storage import Storage
+from replicators.targets.lakehouse.stores import Store
 from replicators.targets.lakehouse.vacuum import inventory, vector_file
 from replicators.targets.lakehouse.versions import written_marks
 
 VECTOR = "deletion_vector_3fa2549c-b049-40eb-b12b-afa0bccbd246.bin"
 """As a MERGE of Delta 4.4 named it, beside the text in its commit."""
+HERE = Storage(Store())
 
 
 def test_a_deletion_vectors_file_is_found_from_its_text_in_the_log() -> None:
@@ -34,7 +37,9 @@ def test_all_files_but_the_spared_ones_and_the_log_are_listed(tmp_path: Path) ->
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"four")
-    listed = inventory(str(tmp_path), frozenset({"aB/spared.parquet"})).to_pylist()
+    listed = inventory(
+        Storage(Store()), str(tmp_path), frozenset({"aB/spared.parquet"})
+    ).to_pylist()
     assert {r["path"] for r in listed} == {f"file:{tmp_path}/aB/old 1.parquet",
         f"file:{tmp_path}/{VECTOR}"}  # fmt: skip
     assert all((r["length"], r["isDir"]) == (4, False) for r in listed)
@@ -44,7 +49,7 @@ def test_all_files_but_the_spared_ones_and_the_log_are_listed(tmp_path: Path) ->
 def test_an_empty_folder_has_an_empty_inventory(tmp_path: Path) -> None:
     """Guards the empty case of `vacuum.inventory`, whose Arrow table has no rows to take its types
     from."""
-    assert inventory(str(tmp_path), frozenset()).num_rows == 0
+    assert inventory(HERE, str(tmp_path), frozenset()).num_rows == 0
 
 
 def test_a_kept_version_is_given_up_only_where_its_log_is_gone(
