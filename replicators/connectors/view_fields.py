@@ -41,7 +41,7 @@ def view_suffix() -> Any:
     """What a view's name has after the name of its table."""
     return param(
         "End of a view's name",
-        help="The view of a table `orders` is `orders_current`.",
+        help="With _current, the view of the table orders is orders_current.",
         default="_current",
         is_movable=True,
         check=_fault,
