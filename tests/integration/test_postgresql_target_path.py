@@ -4,11 +4,12 @@ and fresh copies. The runs need no JVM."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from demo.postgres import EmbeddedPostgres
-from tests.harness import FILL_ITEMS, Traffic
+from tests.harness import FILL_ITEMS, Traffic, table_rows
 from tests.mysql_servers import SqlServer
 from tests.mysql_world import SHOP_TABLES as MYSQL_TABLES
 from tests.mysql_world import MysqlTraffic
@@ -57,6 +58,61 @@ def test_changes_of_postgresql_lead_to_its_rows(world_maker: MakeWorld, copies: 
         world.assert_equal()
         assert world.stop() == 0
         assert world.left_over("items") == set()
+
+
+def _id(row: dict[str, Any]) -> int:
+    return int(row["id"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["soft_delete", "history"])
+def test_a_view_of_the_living_rows_equals_the_source(
+    world_maker: MakeWorld, copies: Database, mode: str
+) -> None:
+    """Guards the views over the whole path: deletes, a SIGKILL, new, renamed and dropped columns, a
+    fresh copy, and the end of the table with its data."""
+    views = {"current_views": True}
+    with world_maker(
+        kind=PostgresTargetWorld,
+        copies=copies,
+        tables=("items", "pairs"),
+        options={"mode": mode},
+        target=views,
+    ) as world:
+        source = world.database
+
+        def is_equal() -> bool:
+            shown = copies.execute("SELECT to_regclass('shop.items_current') IS NOT NULL")
+            if shown != [(True,)]:
+                return False
+            with source.connect() as here, copies.connect() as there:
+                wanted = sorted(table_rows(here, "shop", "items"), key=_id)
+                return sorted(table_rows(there, "shop", "items_current"), key=_id) == wanted
+
+        traffic = Traffic(source)
+        world.start()
+        world.until(is_equal, "the view shows the first copy")
+        traffic.write(30)
+        source.execute("DELETE FROM shop.items WHERE id % 3 = 0")
+        world.kill()
+        world.start()
+        world.until(is_equal, "the view lacks the deleted rows")
+        source.execute("ALTER TABLE shop.items ADD COLUMN extra int")
+        source.execute("UPDATE shop.items SET extra = 7 WHERE id % 3 = 1")
+        world.until(is_equal, "the view has the new column")
+        source.execute("ALTER TABLE shop.items RENAME COLUMN extra TO further")
+        source.execute("UPDATE shop.items SET further = 8 WHERE id % 3 = 1")
+        world.until(is_equal, "the view has the column's new name")
+        source.execute("ALTER TABLE shop.items DROP COLUMN further")
+        source.execute("DELETE FROM shop.items WHERE id % 5 = 0")
+        world.until(is_equal, "the view lacks the column")
+        world.resync("items")
+        traffic.write(5)
+        world.until(is_equal, "the view shows the fresh copy")
+        world.remove("items", keep_target=False)
+        world.until(lambda: not world.has_target("items_current"), "the view is gone")
+        assert not world.has_target("items")
+        assert world.stop() == 0
 
 
 def test_changes_of_mariadb_lead_to_its_rows(
