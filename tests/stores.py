@@ -18,6 +18,9 @@ from typing import Any
 
 _UP_SECONDS = 60.0
 _NUMBERS = itertools.count(1)
+RIGHTS = ("s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject",
+    "s3:AbortMultipartUpload", "s3:HeadBucket")  # fmt: skip
+"""As docs say, and one that Amazon has as a part of s3:ListBucket."""
 
 
 @dataclass(frozen=True, slots=True)

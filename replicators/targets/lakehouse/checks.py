@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -62,16 +62,17 @@ class LakehouseChecks(Closing):
         if path:
             return looks.folder(path)
         if stores.is_s3(url):
-            return self._bucket(url)
+            return self._bucket(Storage(self.params.store).look)
         found = _tried(lambda: store(url), "target:unreachable")
         if found:
             return found
         return Problem.of("target:store-classes", severity=Severity.WARNING)
 
-    def _bucket(self, url: str) -> Problem | None:
-        """Tries the bucket as the run and its readers will use it."""
+    def _bucket(self, act: Callable[[str], None]) -> Problem | None:
+        """What a look at the bucket, or a trial of it, finds."""
+        url = self.params.warehouse_url
         try:
-            Storage(self.params.store).try_it(url)
+            act(url)
         except TrialFailed as err:
             code = _of_bucket(str(err.__cause__))
             return Problem.of(code, bucket=stores.bucket_of(url)[0], act=err.act)
@@ -86,7 +87,7 @@ class LakehouseChecks(Closing):
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Report names that two tables would share, names that are taken, and types that do not
-        fit."""
+        fit. In a bucket, also try whether files can be written, read, listed and removed."""
         found = self._shared(tables) + self._kept(tables) + [p for t in tables for p in _columns(t)]
         per_format = _cases if self.params.format == "delta" else _reserved
         found += [p for t in tables for p in per_format(t)]
@@ -98,6 +99,9 @@ class LakehouseChecks(Closing):
             if owner != replicator or not replicator:
                 target = ".".join(naming.names(self.params, table))
                 found.append(Problem.of("target:table-taken", table=table, target=target))
+        if tables and stores.is_s3(self.params.warehouse_url):
+            tried = self._bucket(Storage(self.params.store).try_it)
+            found += [tried] if tried else []
         return found
 
     def _shared(self, tables: Sequence[TableSchema]) -> list[Problem]:

@@ -33,7 +33,7 @@ MESSAGES: Mapping[str, Message] = {
         "These keys may not {act} the bucket `{bucket}`.",
         "Grant s3:ListBucket for the bucket, and s3:GetObject, s3:PutObject, s3:DeleteObject and "
         "s3:AbortMultipartUpload for everything in it.",
-        "The check wrote, read, listed and deleted a small file, as a run does.",
+        "The check writes, reads, lists and deletes a small file, as a run does.",
     ),
     "target:column-reserved": of_table(
         "Column name reserved by Iceberg",

@@ -37,35 +37,6 @@ class LakehouseParams:
         secrets_go=_KEYS_GO,
         check=location_fault,
     )
-    s3_endpoint: str = param(
-        "S3 endpoint",
-        help="Address of a server of your own that speaks the protocol of S3, such as MinIO or "
-        "Ceph: https://storage.example:9000. Empty: Amazon S3, or what AWS_ENDPOINT_URL says",
-        default="",
-        note="for a bucket of S3",
-        addresses=True,
-        is_movable=True,
-        secrets_go="enter it in S3 secret key",
-        check=endpoint_fault,
-    )
-    s3_region: str = param(
-        "S3 region",
-        help="For example eu-central-1. Empty: what AWS_REGION says, or the bucket itself",
-        default="",
-        note="for a bucket of S3",
-        is_movable=True,
-    )
-    s3_access_key: str = param(
-        "S3 access key",
-        help="Empty: the environment of web and workers has the keys, or the machine has a role",
-        default="",
-        note="for a bucket of S3",
-        addresses=True,
-        is_movable=True,
-    )
-    s3_secret_key: str = param(
-        "S3 secret key", default="", secret=True, note="with an S3 access key"
-    )
     format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
     catalog_uri: str = param(
         "Catalog address",
@@ -102,6 +73,35 @@ class LakehouseParams:
         default=3,
         minimum=0,
         maximum=100,
+    )
+    s3_endpoint: str = param(
+        "S3 endpoint",
+        help="Address of a server of your own that speaks the protocol of S3, such as MinIO or "
+        "Ceph: https://storage.example:9000. Empty: Amazon S3, or what AWS_ENDPOINT_URL says",
+        default="",
+        note="for a bucket of S3",
+        addresses=True,
+        is_movable=True,
+        secrets_go="enter it in S3 secret key",
+        check=endpoint_fault,
+    )
+    s3_region: str = param(
+        "S3 region",
+        help="For example eu-central-1. Empty: what AWS_REGION says, or the bucket itself",
+        default="",
+        note="for a bucket of S3",
+        is_movable=True,
+    )
+    s3_access_key: str = param(
+        "S3 access key",
+        help="Empty: the environment of web and workers has the keys, or the machine has a role",
+        default="",
+        note="for a bucket of S3",
+        addresses=True,
+        is_movable=True,
+    )
+    s3_secret_key: str = param(
+        "S3 secret key", default="", secret=True, note="with an S3 access key"
     )
 
     def __post_init__(self) -> None:

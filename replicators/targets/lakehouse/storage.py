@@ -9,6 +9,7 @@ from pyarrow import fs
 from replicators.connectors.files import open_url
 from replicators.targets.lakehouse.stores import Store, bucket_of, is_s3
 
+NO_BUCKET = "NO_SUCH_BUCKET"
 _WORD = b"replicator"
 
 
@@ -36,6 +37,18 @@ class Storage:
         if not is_s3(url) or not self._store.is_named:
             return None
         return self._bucket(bucket_of(url)[0])
+
+    def look(self, url: str) -> None:
+        """List the folder, in a store; its bucket has to be there. TrialFailed. An answer to a list
+        names its reason, one to a question for a single object doesn't."""
+        try:
+            system, path = self.open(url)
+            found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+            bucket = bucket_of(url)[0]
+            if not found and system.get_file_info(bucket).type == fs.FileType.NotFound:
+                raise FileNotFoundError(NO_BUCKET)
+        except OSError as err:
+            raise TrialFailed("list") from err
 
     def try_it(self, url: str) -> None:
         """Write, read, list and delete a small file below the folder, in a store. TrialFailed. The
