@@ -16,6 +16,7 @@ from drafts import choice, services, steps, wizard
 from drafts.models import Draft
 from drafts.reports import ReportView, TableLine, report_of
 from drafts.selectors import draft_shown
+from drafts.statements.shown import has_secrets, statement_of
 from drafts.wizard import Visit
 from replicators.config import InvalidConfig, plugin_of, source_plugin, suggested_for
 from replicators.connectors.problems.errors import ReplicationError
@@ -184,7 +185,10 @@ def _summary(visit: Visit) -> dict[str, Any]:
     report = report_of(draft)
     faults = {name: list(steps.faults(draft, name).values()) for name in steps.NAMES[:5]}
     defaults = suggested_for(draft.target_kind, params_of(draft, "target"))
+    statement = statement_of(draft)
     return {
+        "statement": statement,
+        "has_secrets": has_secrets(statement),
         "open_points": _open_points(report, faults),
         "roles": [_role(draft, role) for role in ("source", "target")],
         "options": picks_fitting(option_fields(draft.options, {}, defaults), draft.target_kind),

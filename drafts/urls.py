@@ -9,6 +9,7 @@ from drafts import (
     copies,
     definition_pages,
     report_pages,
+    statement_pages,
     table_columns,
     table_pages,
     views,
@@ -23,6 +24,8 @@ urlpatterns = [
     path("replicators/<uuid:pk>/edit/", definition_pages.edit, name="replicator-edit"),
     path("drafts/<uuid:pk>/", views.resume, name="draft"),
     path("drafts/<uuid:pk>/delete/", views.delete, name="draft-delete"),
+    path("statements/", statement_pages.statements, name="statements"),
+    path("replicators/<uuid:pk>/statement/", statement_pages.statement_card, name="statement"),
     path("replicators/<uuid:pk>/tables/pick/", adding.tables_pick, name="tables-pick"),
     path(
         "replicators/<uuid:pk>/tables/columns/", table_columns.table_columns, name="table-columns"

@@ -140,6 +140,20 @@
     }
   });
 
+  function copied(text) {
+    if (navigator.clipboard) navigator.clipboard.writeText(text);
+    else copyBySelection(text); // plain HTTP on another host: browsers offer no clipboard there
+    toast("Copied.", "success");
+  }
+  function copyBySelection(text) {
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+
   // --- clicks: menus close, dialogs open and close, copying ---
   document.addEventListener("click", (event) => {
     for (const menu of document.querySelectorAll("details.menu[open]")) {
@@ -153,10 +167,10 @@
     const copy = event.target.closest("[data-copies]");
     if (copy) {
       const field = document.getElementById(copy.dataset.copies);
-      if (navigator.clipboard) navigator.clipboard.writeText(field.value);
-      else { field.select(); document.execCommand("copy"); } // plain HTTP on another host: browsers offer no clipboard there
-      toast("Copied.", "success");
+      copied("value" in field ? field.value : field.textContent.trim());
     }
+    const inline = event.target.closest(".code-copy");
+    if (inline) copied(inline.previousElementSibling.textContent);
   });
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target.id === "dialog" && event.detail.target.innerHTML.trim()) {
@@ -183,6 +197,12 @@
   function start() {
     for (const item of document.querySelectorAll("#toasts .toast-item")) armToast(item);
     dress(document);
+    const wrong = document.querySelector("textarea[data-wrong-at]");
+    if (wrong) { // the cursor goes to the wrong character; textareas count UTF-16 units
+      const at = [...wrong.value].slice(0, Number(wrong.dataset.wrongAt)).join("").length;
+      wrong.focus();
+      wrong.setSelectionRange(at, at);
+    }
     const log = document.querySelector(".log[data-follow]");
     if (log) log.scrollTop = log.scrollHeight;
     setInterval(() => { refreshTimes(); markStale(); }, 1000);

@@ -99,25 +99,6 @@
   });
 
   // --- copying ---
-  function copyBySelection(text) {
-    const area = document.createElement("textarea");
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
-  function copied(text, button) {
-    if (navigator.clipboard) navigator.clipboard.writeText(text);
-    else copyBySelection(text); // plain HTTP on another host: browsers offer no clipboard there
-    button.dispatchEvent(new CustomEvent("toast", { bubbles: true, detail: { text: "Copied.", level: "success" } }));
-  }
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-copies-text]");
-    if (button) copied(document.getElementById(button.dataset.copiesText).textContent.trim(), button);
-    const inline = event.target.closest(".code-copy");
-    if (inline) copied(inline.previousElementSibling.textContent, inline);
-  });
   function dress() {
     const icon = document.querySelector("#copy-icon");
     if (!icon) return;

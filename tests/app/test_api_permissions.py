@@ -30,6 +30,7 @@ READ = {
     "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/logs/",
     "/replicators/{pk}/tables/", "/replicators/{pk}/head/", "/replicators/{pk}/charts/",
     "/replicators/{pk}/activity/", "/replicators/{pk}/configuration/",
+    "/statements/", "/replicators/{pk}/statement/",
 }  # fmt: skip
 WRITE = {
     "/api/v1/replicators/", f"{ONE}resync/", f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/",
@@ -74,7 +75,7 @@ ROWS = {
 ADMINISTRATORS = {"/api/v1/audit/", "/audit/", "/api/v1/users/"}
 OPEN = {"login", "logout"}
 COVERED = {
-    "index", "audit", "changefeeds", "token-list", "token-detail", "user-list", "user-detail",
+    "index", "audit", "changefeeds", "statements", "statement", "token-list", "token-detail", "user-list", "user-detail",
     "replicator-resync-many",
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
     "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks",
