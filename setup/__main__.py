@@ -39,6 +39,7 @@ def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
                 ("a search server for the tests", steps.search_server),
                 ("Kafka for the tests", steps.kafka_broker),
                 ("a schema registry for the tests", steps.schema_registry),
+                ("an Iceberg REST catalog for the tests", steps.rest_catalog),
             ]
             if with_tests
             else []

@@ -24,6 +24,7 @@ EMULATOR_EXTENSIONS = ("spatial", "icu", "json")
 JARS = ROOT / "var" / "jars"
 SEARCH = ROOT / "var" / "opensearch"
 KAFKA = ROOT / "var" / "kafka"
+REST_CATALOG = ROOT / "var" / "iceberg-rest"
 APICURIO = ROOT / "var" / "apicurio"
 REGISTRY = "io.apicurio:apicurio-registry-app:3.0.9:tar.gz:all"
 VENDOR = ROOT / "static" / "vendor"
@@ -41,6 +42,7 @@ PACKAGES_EMULATOR = Stamp(EMULATOR / ".packages", (EMULATOR_LIST,))
 JAR_LIST = Stamp(JARS / ".stamp", (ROOT / "jars" / "pom.xml",))
 SEARCH_LIST = Stamp(SEARCH / ".stamp", (ROOT / "jars" / "opensearch.xml",))
 KAFKA_LIST = Stamp(KAFKA / ".stamp", (ROOT / "jars" / "kafka.xml",))
+REST_CATALOG_LIST = Stamp(REST_CATALOG / ".stamp", (ROOT / "jars" / "iceberg-rest.xml",))
 APICURIO_LIST = Stamp(APICURIO / ".stamp", (), salt=REGISTRY)
 CLASSES = Stamp(
     JARS / ".classes",
@@ -189,6 +191,11 @@ def search_server() -> None:
 def kafka_broker() -> None:
     """Download a Kafka broker's jars for the tests."""
     copy_jars("kafka", "kafka.xml", KAFKA, KAFKA_LIST)
+
+
+def rest_catalog() -> None:
+    """Download the jars of Iceberg's own REST catalog for the tests."""
+    copy_jars("iceberg-rest", "iceberg-rest.xml", REST_CATALOG, REST_CATALOG_LIST)
 
 
 def schema_registry() -> None:

@@ -504,7 +504,8 @@ class TargetPlugin(Generic[P]):
     starts. `task_modules`: where the functions are that the writer maps over tasks; the workers of
     tasks import them at their start. `driver_properties`: Java properties for drivers that Spark's
     driver loads. Secrets are not in the properties but in files that they name; these files are put
-    into the folder given. `rehearsals`: params of throw-away targets inside a folder. Set-up tries
+    into the folder given. `driver_environment`: variables that only Spark's driver has, for secrets
+    that its settings name. `rehearsals`: params of throw-away targets inside a folder. Set-up tries
     the writer on them, so that its classes are archived.
 
     `merge_seconds`: the time between two merges of a table that suits this target: the default of
@@ -534,6 +535,7 @@ class TargetPlugin(Generic[P]):
     spark_conf: Callable[[P], dict[str, str]] = lambda _: {}
     jars: Callable[[P], tuple[str, ...]] = lambda _: ()
     driver_properties: Callable[[P, str], Mapping[str, str]] = lambda *_: {}
+    driver_environment: Callable[[P], Mapping[str, str]] = lambda _: {}
     history_seconds: Callable[[P], float] = lambda _: 0.0
     apart_seconds: Callable[[P, float], float] = lambda *_: 0.0
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup

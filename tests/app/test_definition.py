@@ -23,7 +23,10 @@ from tests.app.pages import make_live
 
 pytestmark = pytest.mark.django_db
 PLACES = {
-    "lakehouse": {"warehouse", "format", "catalog_uri", "catalog_name", "namespace"},
+    "lakehouse": {
+        "warehouse", "format", "catalog", "catalog_uri", "catalog_name", "catalog_warehouse",
+        "namespace",
+    },
     "files": {"location", "format", "bucket", "compression"},
     "postgresql": {"database", "schema"},
     "mysql": {"database"},
@@ -32,7 +35,7 @@ PLACES = {
     "subscribers": {"location"},
     "kafka": {"topic_prefix", "topic", "envelope", "record", "format"},
     "memory": {"namespace", "fault"},
-}
+}  # fmt: skip
 
 
 @pytest.fixture

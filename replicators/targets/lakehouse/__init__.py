@@ -7,7 +7,12 @@ from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.model.modes import IN_COLUMNS
 from replicators.connectors.target import MergeTarget, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
-from replicators.targets.lakehouse.conf import driver_properties, jars, spark_conf
+from replicators.targets.lakehouse.conf import (
+    driver_environment,
+    driver_properties,
+    jars,
+    spark_conf,
+)
 from replicators.targets.lakehouse.messages import MESSAGES
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.setup import setup
@@ -41,7 +46,9 @@ def _rehearsals(folder: str) -> tuple[LakehouseParams, ...]:
 
 def _modules(params: LakehouseParams) -> tuple[str, ...]:
     """Modules that read the tables' state without Spark. Importing them takes up to two seconds."""
-    return ("pyiceberg.catalog.sql",) if params.format == "iceberg" else ("deltalake",)
+    if params.format == "delta":
+        return ("deltalake",)
+    return ("pyiceberg.catalog.rest" if params.is_rest else "pyiceberg.catalog.sql",)
 
 
 PLUGIN = TargetPlugin(
@@ -65,6 +72,7 @@ PLUGIN = TargetPlugin(
     writer=_writer,
     spark_conf=spark_conf,
     driver_properties=driver_properties,
+    driver_environment=driver_environment,
     jars=jars,
     history_seconds=lambda params: 60.0 * params.history_minutes,
     apart_seconds=apart_seconds,

@@ -1,4 +1,4 @@
-"""Reads the Iceberg catalog as a reader does: through its database, without Spark."""
+"""Reads the Iceberg catalog as a reader does: through its database or its server, without Spark."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ def path(params: LakehouseParams) -> str:
 def is_there(params: LakehouseParams) -> bool:
     """Whether the database holds a catalog. Does not create a missing file; a server must
     answer."""
+    if params.is_rest:
+        open_catalog(params, is_look=True).close()
+        return True
     file = path(params)
     return has_tables(params, is_look=True) if not file or os.path.isfile(file) else False
 
@@ -102,6 +105,11 @@ def _metadata(catalog: Any, names: tuple[str, ...]) -> TableMetadata | None:
 
 def open_catalog(params: LakehouseParams, *, is_look: bool = False) -> Any:
     """pyiceberg's catalog. It makes no tables in the database."""
+    files = params.store.iceberg_properties(params.warehouse_url)
+    if params.is_rest:
+        from replicators.targets.lakehouse.remote import Catalog
+
+        return Catalog(params.catalog_name, **params.server.properties(), **files)
     from pyiceberg.catalog.sql import SqlCatalog
 
     made = SqlCatalog(
@@ -110,7 +118,7 @@ def open_catalog(params: LakehouseParams, *, is_look: bool = False) -> Any:
         warehouse=params.warehouse_url,
         init_catalog_tables="false",
         pool_pre_ping="true",  # reconnects after a server's restart
-        **params.store.iceberg_properties(params.warehouse_url),
+        **files,
     )
     _watched(made.engine)
     return made
@@ -125,13 +133,18 @@ class Reader:
         self._lock = threading.Lock()
 
     def opened(self) -> Any:
-        """The catalog if the warehouse is on this machine's disk. None otherwise, and before the
-        catalog's first table."""
-        is_here = "://" not in self._params.warehouse_url
+        """The catalog if it is a server, or if the warehouse is on this machine's disk. None
+        otherwise, and before the first table of a catalog in a database."""
         with self._lock:
-            if self._catalog is None and is_here and has_tables(self._params):
+            if self._catalog is None and self._is_quick():
                 self._catalog = open_catalog(self._params)
             return self._catalog
+
+    def _is_quick(self) -> bool:
+        """Whether a table's state is found without a file of a store: a server sends it."""
+        if self._params.is_rest:
+            return True
+        return "://" not in self._params.warehouse_url and has_tables(self._params)
 
 
 def snapshots(catalog: Any, names: tuple[str, ...]) -> Snapshots:

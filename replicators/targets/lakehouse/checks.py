@@ -17,7 +17,7 @@ from replicators.connectors.problems.errors import driver_of
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.target import FitKind
-from replicators.targets.lakehouse import catalog, looks, naming, stores
+from replicators.targets.lakehouse import catalog, looks, naming, stores, trial
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
@@ -79,30 +79,50 @@ class LakehouseChecks(Closing):
         return None
 
     def _catalog(self) -> Problem | None:
+        if self.params.is_rest:
+            return self._server()
         path = catalog.path(self.params)
         found = looks.database(path) if path else None
         if found is not None or (path and not os.path.exists(path)):
             return found
         return _tried(lambda: catalog.is_there(self.params), "target:unreachable")
 
+    def _server(self) -> Problem | None:
+        """What opening the catalog finds."""
+        try:
+            catalog.is_there(self.params)
+        except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
+            return trial.of_server(err, "open the warehouse")
+        return None
+
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Report names that two tables would share, names that are taken, and types that do not
-        fit. In a bucket, also try whether files can be written, read, listed and removed."""
+        fit. In a bucket, also try whether files can be written, read, listed and removed; in a
+        REST catalog, whether it makes and drops a namespace and a table."""
         found = self._shared(tables) + self._kept(tables) + [p for t in tables for p in _columns(t)]
         per_format = _cases if self.params.format == "delta" else _reserved
         found += [p for t in tables for p in per_format(t)]
         try:
             owners = self._owners([t.id for t in tables])
         except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
-            return [*found, _problem(err, "target:unreachable")]
+            return [*found, self._of_reading(err)]
         for table, owner in owners.items():
             if owner != replicator or not replicator:
                 target = ".".join(naming.names(self.params, table))
                 found.append(Problem.of("target:table-taken", table=table, target=target))
+        if tables and self.params.is_rest:
+            needed = {naming.names(self.params, t.id)[0] for t in tables}
+            failed = trial.failed(self.params, needed | {naming.STAGING_NAMESPACE})
+            found += [failed] if failed else []
         if tables and stores.is_s3(self.params.warehouse_url):
             tried = self._bucket(Storage(self.params.store).try_it)
             found += [tried] if tried else []
         return found
+
+    def _of_reading(self, err: Exception) -> Problem:
+        if self.params.is_rest:
+            return trial.of_server(err, "read its tables")
+        return _problem(err, "target:unreachable")
 
     def _shared(self, tables: Sequence[TableSchema]) -> list[Problem]:
         def place_of(table: TableId) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ def jdbc_url(uri: str) -> str:
 
 
 def spark_conf(params: LakehouseParams) -> dict[str, str]:
-    """The session's settings, fixed at its start. They do not contain the catalog's password: see
-    `driver_properties`."""
+    """The session's settings, fixed at its start. They do not contain the catalog's secrets: see
+    `driver_properties` and `driver_environment`."""
     common = {
         "spark.sql.caseSensitive": "true",
         "spark.sql.session.timeZone": "UTC",
@@ -48,18 +48,30 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
             },
         }
     prefix = f"spark.sql.catalog.{params.catalog_name}"
-    user = params.catalog_user or urlsplit(params.catalog_uri).username or ""
+    own = params.server.spark_conf() if params.is_rest else _jdbc_conf(params)
     return {
         **common,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
-        f"{prefix}.type": "jdbc",
-        f"{prefix}.uri": jdbc_url(params.catalog_uri),
-        f"{prefix}.jdbc.schema-version": "V1",
-        f"{prefix}.warehouse": params.warehouse_url,
         f"{prefix}.cache-enabled": "false",
-        **({f"{prefix}.jdbc.user": user} if user else {}),
+        **{f"{prefix}.{name}": value for name, value in own.items()},
     }
+
+
+def _jdbc_conf(params: LakehouseParams) -> dict[str, str]:
+    user = params.catalog_user or urlsplit(params.catalog_uri).username or ""
+    return {
+        "type": "jdbc",
+        "uri": jdbc_url(params.catalog_uri),
+        "jdbc.schema-version": "V1",
+        "warehouse": params.warehouse_url,
+        **({"jdbc.user": user} if user else {}),
+    }
+
+
+def driver_environment(params: LakehouseParams) -> dict[str, str]:
+    """The secrets of a REST catalog, as variables that Spark's settings name."""
+    return params.server.environment() if params.is_rest else {}
 
 
 def driver_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
@@ -77,7 +89,8 @@ def _store_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
 
 
 def _catalog_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
-    is_asked = params.format == "iceberg" and not params.catalog_uri.startswith("sqlite")
+    is_database = params.format == "iceberg" and not params.is_rest
+    is_asked = is_database and not params.catalog_uri.startswith("sqlite")
     if not is_asked or not params.catalog_password:
         return {}
     word = params.catalog_password.replace("\\", "\\\\").replace(":", "\\:")
@@ -98,5 +111,7 @@ def jars(params: LakehouseParams) -> tuple[str, ...]:
     more = stores.JARS if stores.is_s3(params.warehouse_url) else ()
     if params.format == "delta":
         return (*DELTA_JARS, *more)
+    if params.is_rest:
+        return (ICEBERG_JAR, *more)
     driver = "sqlite-jdbc" if params.catalog_uri.startswith("sqlite") else "postgresql"
     return (ICEBERG_JAR, driver, *more)

@@ -18,6 +18,11 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "target:storage-full",
         ),
         (
+            r"NotAuthorizedException|UnauthorizedError|OAuthError|AuthorizationExpiredError",
+            "target:catalog-refused",
+        ),
+        (r"ForbiddenException|ForbiddenError", "target:catalog-rights"),
+        (
             r"permission denied|AccessDenied|AccessControlException|403 Forbidden|read-only file "
             r"system"
             r"|readonly database|Mkdirs failed|Operation not permitted",
@@ -28,6 +33,12 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"Metadata)\w*|MetadataChangedException|ProtocolChangedException|database is "
             r"locked|SQLITE_BUSY",
             "target:conflict",
+        ),
+        (
+            # A REST catalog; a commit may have been done
+            r"ServiceFailureException|ServiceUnavailable|RESTException|ServerError|"
+            r"TooManyRequests|Max retries exceeded|Read timed out|Connection aborted",
+            "target:catalog-unreachable",
         ),
         (
             r"CommitStateUnknown|UncheckedSQLException|SQLITE_CANTOPEN|unable to open "
@@ -74,4 +85,6 @@ def translate(err: BaseException, table: TableId | None = None) -> ReplicationEr
         return err
     if isinstance(err, ImportError):
         return ReplicationError("target:driver-missing", driver=driver_of(err))
-    return ReplicationError(code_of(err), table=table, name_of_error=type(err).__name__)
+    code = code_of(err)
+    facts = {"act": "do what the run asks for"} if code == "target:catalog-rights" else {}
+    return ReplicationError(code, table=table, name_of_error=type(err).__name__, **facts)

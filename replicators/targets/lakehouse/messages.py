@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from replicators.connectors.problems.message import Help, Message, of_table
+from replicators.connectors.problems.message import Help, Message, Retry, of_table
 
 MESSAGES: Mapping[str, Message] = {
     "target:store-classes": Message(
@@ -34,6 +34,54 @@ MESSAGES: Mapping[str, Message] = {
         "Grant s3:ListBucket for the bucket, and s3:GetObject, s3:PutObject, s3:DeleteObject and "
         "s3:AbortMultipartUpload for everything in it.",
         "The check writes, reads, lists and deletes a small file, as a run does.",
+    ),
+    "target:catalog-unreachable": Message(
+        "Catalog not reachable",
+        "The catalog's server does not answer, or says that it can't serve now.",
+        "Check the catalog's address and the token endpoint, and that both servers run and let "
+        "this machine in.",
+        "Changes wait in the change log.",
+        retry=Retry.AUTO,
+        help=Help.EDIT,
+    ),
+    "target:catalog-unknown": Message(
+        "No REST catalog at this address",
+        "A server answers at the catalog's address, but not as an Iceberg REST catalog does.",
+        "Enter the address before /v1, such as https://catalog.example/api/catalog.",
+        "A run can't begin without the catalog.",
+        help=Help.EDIT,
+    ),
+    "target:catalog-refused": Message(
+        "Catalog refuses the credentials",
+        "The catalog or its token endpoint does not accept the user and password, the token or the "
+        "scope. A token may have expired.",
+        "Enter user and password or a new token again, and check scope and token endpoint.",
+        "Changes wait in the change log.",
+        help=Help.EDIT,
+    ),
+    "target:catalog-warehouse": Message(
+        "Warehouse not known to the catalog",
+        "The catalog has no warehouse of the name that is entered, or wants a name.",
+        "Enter the name that the catalog's server gives the warehouse in Catalog's warehouse.",
+        "A run can't begin without the warehouse.",
+        help=Help.EDIT,
+    ),
+    "target:catalog-rights": of_table(
+        "A right is missing in the catalog",
+        "The catalog does not let this user {act}.",
+        "Grant the user the right to create and drop namespaces, and to create, change, rename, "
+        "list and drop tables in them.",
+        "Changes wait in the change log.",
+        retry=Retry.AFTER_FIX,
+        help=Help.EDIT,
+    ),
+    "target:catalog-trial": Message(
+        "The catalog can't {act}",
+        "The catalog's server failed to {act} for the assessment's trial.",
+        "Let the catalog's server write in the warehouse: it makes the tables' metadata files. "
+        "Where it allows only certain folders, choose a warehouse in one of them.",
+        "The trial makes a namespace and a small table, as a run does, and drops both.",
+        help=Help.EDIT,
     ),
     "target:column-reserved": of_table(
         "Column name reserved by Iceberg",

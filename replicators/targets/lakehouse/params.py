@@ -8,8 +8,10 @@ from urllib.parse import unquote, urlsplit
 from replicators.connectors.addresses import Place, Url, one_name_of_s3
 from replicators.connectors.locations import location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
+from replicators.targets.lakehouse.servers import CatalogServer, address_fault
 from replicators.targets.lakehouse.stores import Store, endpoint_fault, is_s3
 
+JDBC, REST = "jdbc", "rest"
 CATALOG_OPTIONS = (
     "sslmode", "sslrootcert", "connect_timeout", "application_name", "target_session_attrs",
     "channel_binding", "gssencmode",
@@ -23,6 +25,7 @@ _KEYS_GO = (
     "environment"
 )
 _WORD_GOES = "enter it in Catalog password"
+_OF_REST = ("catalog_warehouse", "catalog_token", "catalog_token_uri", "catalog_scope")
 _OF_STORE = ("s3_endpoint", "s3_region", "s3_access_key", "s3_secret_key")
 
 
@@ -38,10 +41,19 @@ class LakehouseParams:
         check=location_fault,
     )
     format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
+    catalog: str = param(
+        "Catalog",
+        help="Where Iceberg's tables are listed: jdbc, a database (SQLite or PostgreSQL); rest, a "
+        "server that speaks Iceberg's REST protocol",
+        default=JDBC,
+        choices=(JDBC, REST),
+        addresses=True,
+    )
     catalog_uri: str = param(
         "Catalog address",
-        help="The Iceberg catalog's database, without a password. For example "
-        "sqlite:////data/catalog.db or postgresql://host/db",
+        help="The Iceberg catalog, without a password. jdbc: its database, for example "
+        "sqlite:////data/catalog.db or postgresql://host/db. rest: the server's address before "
+        "/v1, for example https://catalog.example/api/catalog",
         default="",
         note="needed for Iceberg",
         addresses=True,
@@ -50,8 +62,16 @@ class LakehouseParams:
     catalog_name: str = param(
         "Catalog name", help="Name under which readers open the catalog", default="lakehouse"
     )
-    catalog_user: str = param("Catalog user", default="", addresses=True, secrets_go=_WORD_GOES)
-    catalog_password: str = param("Catalog password", default="", secret=True)
+    catalog_user: str = param(
+        "Catalog user",
+        help="rest: the OAuth2 client id",
+        default="",
+        addresses=True,
+        secrets_go=_WORD_GOES,
+    )
+    catalog_password: str = param(
+        "Catalog password", help="rest: the OAuth2 client secret", default="", secret=True
+    )
     namespace: str = param(
         "Namespace",
         help="Where the tables appear; empty: one namespace for each schema of the source",
@@ -104,12 +124,49 @@ class LakehouseParams:
         "S3 secret key", default="", secret=True, note="with an S3 access key"
     )
 
+    catalog_warehouse: str = param(
+        "Catalog's warehouse",
+        help="The name by which the REST catalog knows the warehouse. Empty: the server has one",
+        default="",
+        note="for a REST catalog",
+        secrets_go=_WORD_GOES,
+    )
+    catalog_token: str = param(
+        "Catalog token",
+        help="A bearer token, in place of user and password. It is never renewed",
+        default="",
+        secret=True,
+        note="for a REST catalog",
+    )
+    catalog_token_uri: str = param(
+        "Token endpoint",
+        help="Where the OAuth2 client gets its tokens. Empty: the catalog itself, at "
+        "/v1/oauth/tokens",
+        default="",
+        note="for a REST catalog",
+        addresses=True,
+        is_movable=True,
+        secrets_go=_WORD_GOES,
+        check=address_fault,
+    )
+    catalog_scope: str = param(
+        "Scope",
+        help="The scope to ask tokens for. Empty: catalog. Polaris: PRINCIPAL_ROLE:ALL",
+        default="",
+        note="for a REST catalog",
+        is_movable=True,
+        secrets_go=_WORD_GOES,
+    )
+
     def __post_init__(self) -> None:
         errors: dict[str, str] = {}
         if not self.catalog_name.isidentifier() or not self.catalog_name.isascii():
             errors["catalog_name"] = "must be a word of letters, digits and underscores"
         if self.format == "iceberg":
-            errors |= _uri_errors(self.catalog_uri)
+            errors |= self._rest_errors() if self.is_rest else _uri_errors(self.catalog_uri)
+            if not self.is_rest:
+                named = [n for n in _OF_REST if getattr(self, n)]
+                errors |= dict.fromkeys(named, "is only for a REST catalog")
         errors |= self._store_errors()
         if errors:
             raise InvalidParams(errors)
@@ -124,6 +181,41 @@ class LakehouseParams:
             return dict.fromkeys(odd, "must not have spaces or line breaks")
         lacking = "s3_secret_key" if store.access_key else "s3_access_key"
         return {lacking: "is required with the other key"}
+
+    def _rest_errors(self) -> dict[str, str]:
+        if not self.catalog_uri:
+            return {"catalog_uri": "is required for Iceberg"}
+        fault = address_fault(self.catalog_uri)
+        errors = {"catalog_uri": fault} if fault else {}
+        names = ("catalog_user", "catalog_password", "catalog_token", "catalog_scope")
+        odd = [n for n in names if any(ord(c) < 32 or c == "\x7f" for c in getattr(self, n))]
+        errors |= dict.fromkeys(odd, "must not have line breaks")
+        if self.catalog_token and (self.catalog_user or self.catalog_password):
+            errors |= {"catalog_token": "must be empty where a user and a password are given"}
+        elif bool(self.catalog_user) != bool(self.catalog_password):
+            lacking = "catalog_password" if self.catalog_user else "catalog_user"
+            errors[lacking] = "is required with the other of user and password"
+        if ":" in self.catalog_user:
+            errors["catalog_user"] = "must not have a colon"
+        return errors
+
+    @property
+    def is_rest(self) -> bool:
+        """Whether a server lists the tables that speaks Iceberg's REST protocol."""
+        return self.format == "iceberg" and self.catalog == REST
+
+    @property
+    def server(self) -> CatalogServer:
+        """How the REST catalog is reached."""
+        return CatalogServer(
+            self.catalog_uri,
+            self.catalog_warehouse,
+            self.catalog_user,
+            self.catalog_password,
+            self.catalog_token,
+            self.catalog_token_uri,
+            self.catalog_scope,
+        )
 
     @property
     def store(self) -> Store:
@@ -167,10 +259,18 @@ def places(params: LakehouseParams) -> tuple[Place, ...]:
     """The folder or the server that holds the tables, and the catalog's file or database."""
     found = location_places(params.warehouse, "Warehouse")
     if params.s3_endpoint:
-        url = urlsplit(params.s3_endpoint)
-        port = url.port or (443 if url.scheme == "https" else 80)
-        found = (*found, Place("host", url.hostname or "", "S3 endpoint", port))
+        found = (*found, _host(params.s3_endpoint, "S3 endpoint"))
+    if params.is_rest:
+        tokens = params.catalog_token_uri
+        asked = (_host(tokens, "Token endpoint"),) if tokens else ()
+        return (*found, _host(params.catalog_uri, "Catalog address"), *asked)
     return (*found, *_catalog_places(params.catalog_uri)) if params.format == "iceberg" else found
+
+
+def _host(address: str, label: str) -> Place:
+    url = urlsplit(address)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    return Place("host", url.hostname or "", label, port)
 
 
 def _catalog_places(uri: str) -> tuple[Place, ...]:

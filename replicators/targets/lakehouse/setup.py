@@ -7,6 +7,13 @@ from typing import Any
 
 from replicators.connectors.setup import SetupStep
 
+_SERVER = SetupStep(
+    "Let the catalog's server in",
+    "Make an OAuth2 client in the REST catalog that may create and drop namespaces, and create, "
+    "change, rename, list and drop tables in them. The server writes the tables' metadata files: "
+    "it must be able to write in the warehouse, and allow tables in folders below it.",
+)
+
 
 def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     """The steps for the chosen format."""
@@ -21,6 +28,8 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     )
     if values.get("format", "iceberg") != "iceberg":
         return (place,)
+    if values.get("catalog") == "rest":
+        return (place, _SERVER)
     user = str(values.get("catalog_user") or "lakehouse")
     role = '"' + user.replace('"', '""') + '"'
     return (

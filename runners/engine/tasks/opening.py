@@ -54,7 +54,9 @@ def opened_for(
     local = _with_scratch(settings)
     with properties_for(job, settings) as properties:
         jars = (*job.target.jars(params), *job.source.jars(job.source_params))
-        spark = open_session(local, job.name, tuple(dict.fromkeys(jars)), conf, properties)
+        variables = job.target.driver_environment(params)
+        names = tuple(dict.fromkeys(jars))
+        spark = open_session(local, job.name, names, conf, properties, variables)
         _beside("workers", _begin, spark)
         try:
             yield spark

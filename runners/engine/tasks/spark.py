@@ -130,15 +130,32 @@ def _jar_paths(folder: str, prefixes: tuple[str, ...]) -> list[str]:
     return found
 
 
+@contextmanager
+def _lent(variables: Mapping[str, str]) -> Iterator[None]:
+    """A process that starts meanwhile has these variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
 def open_session(
     settings: RunnerSettings,
     name: str,
     jars: tuple[str, ...],
     conf: dict[str, str],
     properties: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The session of this process: local, a cluster's, or Spark Connect. Takes about 6 s.
-    `properties` are Java properties for the driver's JVM, where that JVM is ours.
+    `properties` are Java properties for the driver's JVM, where that JVM is ours; `variables` are
+    for its environment alone.
     `run:java-missing`, `run:jars-missing`, `run:spark`."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     os.environ["PYTHONPATH"] = path
@@ -175,7 +192,8 @@ def open_session(
     for key, value in {**_CONF, **conf}.items():
         builder = builder.config(key, value)
     try:
-        session = builder.getOrCreate()
+        with _lent(variables or {}):
+            session = builder.getOrCreate()
         for key, value in (properties or {}).items():
             session._jvm.System.setProperty(key, value)
         return session

@@ -47,6 +47,7 @@ class Command(BaseCommand):
                 job.target.jars(job.target_params),
                 job.target.spark_conf(job.target_params),
                 properties,
+                job.target.driver_environment(job.target_params),
             )
             try:
                 folder = target_files_of(settings.log_url, str(replicator.pk))

@@ -13,8 +13,9 @@ import pytest
 from replicators.connectors.params import InvalidParams, parse
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem, Severity
-from replicators.targets.lakehouse import catalog, checks, looks
+from replicators.targets.lakehouse import PLUGIN, catalog, checks, looks
 from replicators.targets.lakehouse.checks import LakehouseChecks
+from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.writer import LakehouseWriter
 
@@ -184,6 +185,87 @@ def test_the_endpoint_of_a_bucket_is_a_place() -> None:
     """Guards the limits of hosts: an endpoint leads this program to a server."""
     params = LakehouseParams(**BUCKET, s3_endpoint="http://10.0.0.9:9000")
     assert [(p.kind, p.value, p.port) for p in places(params)] == [("host", "10.0.0.9", 9000)]
+
+
+SERVER = {"warehouse": "/w", "catalog": "rest", "catalog_uri": "https://lake.example/api/catalog"}
+LOGIN = {"catalog_user": "me", "catalog_password": "p:w"}
+
+
+@pytest.mark.parametrize(
+    ("values", "faulty"),
+    [
+        ({**SERVER, "catalog_uri": ""}, "catalog_uri"),
+        ({**SERVER, "catalog_uri": "sqlite:////c.db"}, "catalog_uri"),
+        ({**SERVER, "catalog_uri": "https://me@lake.example"}, "catalog_uri"),
+        ({**SERVER, "catalog_uri": "https://lake.example?warehouse=w"}, "catalog_uri"),
+        ({**SERVER, "catalog_user": "me"}, "catalog_password"),
+        ({**SERVER, "catalog_password": "w"}, "catalog_user"),
+        ({**SERVER, **LOGIN, "catalog_user": "a:b"}, "catalog_user"),
+        ({**SERVER, **LOGIN, "catalog_password": "a\nb"}, "catalog_password"),
+        ({**SERVER, **LOGIN, "catalog_token": "t"}, "catalog_token"),
+        ({**SERVER, "catalog_token_uri": "lake.example/token"}, "catalog_token_uri"),
+        ({**SERVER, "catalog": "jdbc", "catalog_uri": "sqlite:////c.db", "catalog_token": "t"},
+         "catalog_token"),
+        ({**SERVER, "catalog": "hive"}, "catalog"),
+    ],
+)  # fmt: skip
+def test_a_fault_in_a_rest_catalogs_fields_is_named(values: dict[str, str], faulty: str) -> None:
+    """Guards the fields of a catalog's server: a half of a login, or a secret that its own place in
+    a request would end, fails in a run with no word of the field."""
+    with pytest.raises(InvalidParams) as caught:
+        parse(LakehouseParams, values)
+    assert list(caught.value.errors) == [faulty]
+
+
+def test_the_servers_of_a_rest_catalog_are_places() -> None:
+    """Guards the limits of hosts: both addresses lead this program to a server, and secrets go
+    there."""
+    params = LakehouseParams(**SERVER, **LOGIN, catalog_token_uri="http://10.0.0.9:8080/token")
+    found = [(p.kind, p.value, p.port) for p in places(params)]
+    assert found == [("folder", "/w", 0), ("host", "lake.example", 443), ("host", "10.0.0.9", 8080)]
+
+
+@pytest.mark.parametrize(
+    ("login", "named"),
+    [
+        (LOGIN, {"credential": "env:REPLICATOR_CATALOG_CREDENTIAL"}),
+        ({"catalog_token": "p:w"}, {"token": "env:REPLICATOR_CATALOG_TOKEN"}),
+        ({}, {"rest.auth.type": "none"}),
+    ],
+)
+def test_no_setting_has_the_secret_of_a_rest_catalog(
+    login: dict[str, str], named: dict[str, str]
+) -> None:
+    """Guards `spark_conf`: its settings are seen by whoever sees Spark's pages."""
+    params = LakehouseParams(**SERVER, **login, catalog_warehouse="main")
+    conf = PLUGIN.spark_conf(params)
+    own = {k.removeprefix("spark.sql.catalog.lakehouse."): v for k, v in conf.items()}
+    assert own.items() >= {"type": "rest", "warehouse": "main", **named}.items()
+    assert not any("p:w" in value for value in conf.values())
+    variables = PLUGIN.driver_environment(params)
+    assert [f"env:{name}" for name in variables] == [v for v in named.values() if "env:" in v]
+    assert "p:w" not in repr(params)
+    assert "p:w" not in repr(params.server)
+    assert PLUGIN.driver_properties(params, "/nonexistent") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("exceptions.NotAuthorizedException: Not authorized: token", "catalog-refused"),
+        ("UnauthorizedError: NotAuthorizedException", "catalog-refused"),
+        ("exceptions.ForbiddenException: Forbidden: no right", "catalog-rights"),
+        ("exceptions.CommitStateUnknownException: Service failed: 504: x", "unreachable"),
+        ("exceptions.CommitFailedException: Requirement failed", "conflict"),
+        ("exceptions.ServiceUnavailableException: Service failed", "catalog-unreachable"),
+        ("exceptions.RESTException: Error occurred while processing", "catalog-unreachable"),
+        ("HTTPConnectionPool: Max retries exceeded (refused)", "catalog-unreachable"),
+    ],
+)  # fmt: skip
+def test_an_answer_of_a_rest_catalog_has_a_code(text: str, code: str) -> None:
+    """Guards the texts of Iceberg's client: an answer that is lost must be asked for again, and one
+    that says no must name what it refuses."""
+    assert code_of(RuntimeError(text)) == f"target:{code}"
 
 
 def test_a_run_makes_the_folder_of_its_catalog(tmp_path: Path) -> None:

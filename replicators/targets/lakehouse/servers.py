@@ -1,0 +1,94 @@
+"""What Spark and pyiceberg need to reach an Iceberg catalog that speaks REST. No secret is in
+Spark's settings or in arguments: a setting names a variable of the JVM's environment. Opens
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from replicators.connectors.addresses import Url
+
+TOKENS = "v1/oauth/tokens"
+"""Where a catalog answers for tokens itself."""
+CREDENTIAL = "REPLICATOR_CATALOG_CREDENTIAL"
+BEARER = "REPLICATOR_CATALOG_TOKEN"
+CONNECT_SECONDS, ANSWER_SECONDS = 10, 120
+_FILE_IO = "org.apache.iceberg.hadoop.HadoopFileIO"
+_PYTHON_FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogServer:
+    """A catalog server, and who asks it: an OAuth2 client, the holder of a token, or nobody."""
+
+    uri: str
+    warehouse: str = ""
+    client: str = ""
+    secret: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    token_uri: str = ""
+    scope: str = ""
+
+    def spark_conf(self) -> dict[str, str]:
+        """The catalog's settings in Spark. Iceberg puts the environment's value in place of
+        `env:NAME`. A client asks for a new token as it asked for the first one: not every server
+        of tokens can exchange one for another."""
+        found = {
+            "type": "rest",
+            "uri": self.uri,
+            "io-impl": _FILE_IO,
+            "rest-metrics-reporting-enabled": "false",
+            "rest.client.connection-timeout-ms": str(1000 * CONNECT_SECONDS),
+            "rest.client.socket-timeout-ms": str(1000 * ANSWER_SECONDS),
+            **self._named,
+        }
+        if self.client or self.token:
+            found["rest.auth.type"] = "oauth2"
+        if self.client:
+            found |= {"credential": f"env:{CREDENTIAL}", "token-exchange-enabled": "false"}
+        elif self.token:
+            found |= {"token": f"env:{BEARER}", "token-refresh-enabled": "false"}
+        else:
+            found["rest.auth.type"] = "none"
+        return found
+
+    def environment(self) -> dict[str, str]:
+        """The variables that `spark_conf` names."""
+        if self.client:
+            return {CREDENTIAL: self._credential}
+        return {BEARER: self.token} if self.token else {}
+
+    def properties(self) -> dict[str, str]:
+        """The catalog's settings in pyiceberg."""
+        found = {"uri": self.uri, "py-io-impl": _PYTHON_FILE_IO, **self._named}
+        if self.client:
+            found["credential"] = self._credential
+        elif self.token:
+            found["token"] = self.token
+        return found
+
+    @property
+    def _credential(self) -> str:
+        return f"{self.client}:{self.secret}"
+
+    @property
+    def _named(self) -> Mapping[str, str]:
+        found = {"warehouse": self.warehouse}
+        if self.client:
+            own = f"{self.uri.rstrip('/')}/{TOKENS}"
+            found |= {"oauth2-server-uri": self.token_uri or own, "scope": self.scope}
+        return {name: value for name, value in found.items() if value}
+
+
+def address_fault(text: str) -> str:
+    """What is wrong with an address of the web, as a sentence; empty where nothing is."""
+    if not text:
+        return ""
+    try:
+        url = Url.parse(text)
+    except ValueError as err:
+        return str(err)
+    if url.scheme not in {"http", "https"} or not url.host:
+        return "must begin with https:// or http:// and a host"
+    return "must not have a login or ?" if url.user or url.query or "?" in text else ""

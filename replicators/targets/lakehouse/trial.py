@@ -1,0 +1,112 @@
+"""Tries in a REST catalog what a run does there, and says what it refuses. It leaves
+nothing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from replicators.connectors.problems.errors import driver_of
+from replicators.connectors.problems.problem import Problem
+from replicators.targets.lakehouse import catalog, naming
+from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.storage import Storage
+
+
+class _Failed(Exception):
+    def __init__(self, act: str) -> None:
+        super().__init__(act)
+        self.act = act
+
+
+def of_server(err: Exception, act: str) -> Problem:
+    """The problem of a catalog that could not be opened or asked."""
+    if isinstance(err, ImportError):
+        return Problem.of("target:driver-missing", driver=driver_of(err))
+    from replicators.targets.lakehouse.remote import fault_of_opening
+
+    code = fault_of_opening(err) or "target:catalog-unreachable"
+    return Problem.of(code, act=act) if code == "target:catalog-rights" else Problem.of(code)
+
+
+def failed(params: LakehouseParams, namespaces: Iterable[str]) -> Problem | None:
+    """What the catalog refuses of what a run needs: to make those of the namespaces that are not
+    there, and to make, change, rename and drop a table."""
+    from replicators.targets.lakehouse.remote import fault
+
+    try:
+        opened = catalog.open_catalog(params, is_look=True)
+    except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
+        return of_server(err, "open the warehouse")
+    try:
+        _try(opened, params, sorted(namespaces))
+    except _Failed as err:
+        cause = err.__cause__
+        code = (fault(cause) if cause else "") or "target:catalog-trial"
+        if code == "target:catalog-unreachable" and _is_answer(cause):
+            code = "target:catalog-trial"
+        return Problem.of(code, act=err.act)
+    finally:
+        opened.close()
+    return None
+
+
+def _is_answer(err: BaseException | None) -> bool:
+    """Whether the server said that it failed, in place of nothing."""
+    from pyiceberg.exceptions import ServerError
+
+    return isinstance(err, ServerError)
+
+
+def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import LongType, NestedField
+
+    mark = f"{naming.STAGING_NAMESPACE}_{uuid.uuid4().hex}"
+    with _doing("look for a namespace"):
+        is_new = any(not opened.namespace_exists(name) for name in namespaces)
+    home = mark if is_new else naming.STAGING_NAMESPACE
+    first, second = (home, f"{mark}_1"), (home, f"{mark}_2")
+    place = f"{params.warehouse_url}/{naming.folder(mark)}"
+    schema = Schema(NestedField(1, "id", LongType(), required=False))
+    try:
+        if is_new:
+            with _doing("create a namespace"):
+                opened.create_namespace((mark,))
+        with _doing("create a table"):
+            made = opened.create_table(first, schema, location=place)
+        with _doing("change a table"):
+            made.transaction().set_properties({naming.STAGING_NAMESPACE: "1"}).commit_transaction()
+        with _doing("rename a table"):
+            opened.rename_table(first, second)
+        with _doing("drop a table"):
+            opened.drop_table(second)
+        if is_new:
+            with _doing("drop a namespace"):
+                opened.drop_namespace((mark,))
+    except _Failed:
+        _clear(opened, (first, second), mark if is_new else "")
+        raise
+    finally:
+        with suppress(OSError):
+            Storage(params.store).remove_folder(place)
+
+
+def _clear(opened: Any, tables: tuple[tuple[str, str], ...], namespace: str) -> None:
+    """Drop what a trial left that failed in its midst."""
+    for table in tables:
+        with suppress(Exception):
+            opened.drop_table(table)
+    if namespace:
+        with suppress(Exception):
+            opened.drop_namespace((namespace,))
+
+
+@contextmanager
+def _doing(act: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as err:
+        raise _Failed(act) from err

@@ -1,0 +1,294 @@
+"""An Iceberg REST catalog for the tests: Iceberg's own server, which checks nobody, behind a gate
+that gives out tokens, refuses whoever has none, and loses answers where a test says."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+import pyspark
+
+from demo.embedded import EmbeddedServer
+from demo.postgres import HOST
+from replicators.targets.lakehouse import stores
+from setup import machine
+from setup.steps import JARS, REST_CATALOG
+from tests.stores import Keys, ObjectStore
+
+CLIENT, SECRET, SCOPE, WAREHOUSE = "keeper", "s3cret:of the keeper", "lake:all", "main"
+FOREVER = "a-token-without-end"
+TOKENS = "/idp/token"
+_COMMIT = re.compile(r"/v1/main/namespaces/[^/]+/tables/[^/]+$")
+_HADOOP = ("hadoop-client-api", "hadoop-client-runtime", "commons-logging")
+_PASSED = ("Content-Type", "Accept")
+LOST = {"cut": 0, "unavailable": 503, "timeout": 504, "error": 500}
+"""How an answer gets lost: its connection is cut, or a proxy says something instead."""
+
+
+class RestCatalogError(RuntimeError):
+    """The server is not set up, or did not start. The text ends with its log."""
+
+
+@dataclass
+class RestCatalogServer(EmbeddedServer):
+    """Iceberg's REST catalog over a SQLite catalog in its folder. `hadoop`: settings of Hadoop's
+    file system, such as a store's."""
+
+    hadoop: Mapping[str, str] = field(default_factory=dict)
+
+    label = "iceberg-rest"
+    title = "The Iceberg REST catalog"
+    start_seconds = 60.0
+    error = RestCatalogError
+
+    def start(self) -> Self:
+        """Start the server and wait until it answers."""
+        if not any(REST_CATALOG.glob("iceberg-open-api*.jar")):
+            raise RestCatalogError(f"{REST_CATALOG} is missing: `make setup-tests` installs it.")
+        return super().start()
+
+    def _command(self) -> Sequence[str]:
+        lines = [f"<property><name>{n}</name><value>{v}</value></property>"
+            for n, v in self.hadoop.items()]  # fmt: skip
+        text = f"<configuration>{''.join(lines)}</configuration>"
+        (self.home / "core-site.xml").write_text(text)
+        spark = Path(pyspark.__file__).parent / "jars"
+        own = [str(p) for name in _HADOOP for p in spark.glob(f"{name}*.jar")]
+        store = [str(p) for name in stores.JARS for p in JARS.glob(f"{name}*.jar")]
+        places = [str(self.home), f"{REST_CATALOG}/*", *own, *(store if self.hadoop else [])]
+        return [
+            _java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+            "-cp", ":".join(places), "org.apache.iceberg.rest.RESTCatalogServer",
+        ]  # fmt: skip
+
+    def _environment(self) -> Mapping[str, str]:
+        return {
+            **os.environ,
+            "CATALOG_URI": f"jdbc:sqlite:{self.home}/catalog.db",
+            "CATALOG_WAREHOUSE": str(self.home / "default"),
+            "CATALOG_REST_PORT": str(self.port),
+        }
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(OSError), closing_connection(self.port) as connection:
+            connection.request("GET", "/v1/config")
+            return connection.getresponse().status == 200
+        return False
+
+
+def hadoop_on(store: ObjectStore, keys: Keys) -> dict[str, str]:
+    """Hadoop's settings for a store, as somebody who runs the server writes them."""
+    provider = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+    return {
+        "fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        "fs.s3a.endpoint": store.endpoint,
+        "fs.s3a.endpoint.region": "us-east-1",
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.access.key": keys.access,
+        "fs.s3a.secret.key": keys.secret,
+        "fs.s3a.aws.credentials.provider": provider,
+    }
+
+
+@contextmanager
+def closing_connection(port: int) -> Iterator[http.client.HTTPConnection]:
+    """A connection to a server here."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=60.0)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+class Gate:
+    """Forwards to the server at `port` what a known token asks for. Tokens live `seconds`; those
+    who know `CLIENT` and `SECRET` get them at `TOKENS` or from the catalog itself. The warehouse
+    `WAREHOUSE` is the only one, and all paths have its name, as with servers of several.
+
+    `forbidden`: patterns of "METHOD path" that nobody may do. `counts`: what was given, refused and
+    lost."""
+
+    def __init__(self, port: int, seconds: float = 3600.0) -> None:
+        self.backend = port
+        self.seconds = seconds
+        self.forbidden: list[str] = []
+        self.counts: Counter[str] = Counter()
+        self._lost: dict[str, str] = {}
+        self._tokens: dict[str, float] = {FOREVER: float("inf")}
+        self._lock = threading.Lock()
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        """Where people reach the catalog."""
+        return f"http://{HOST}:{self._server.server_port}"
+
+    def fields(self, **more: str) -> dict[str, str]:
+        """What a form says of it, with user and password."""
+        return {
+            "catalog": "rest",
+            "catalog_uri": self.url,
+            "catalog_user": CLIENT,
+            "catalog_password": SECRET,
+            "catalog_token_uri": f"{self.url}{TOKENS}",
+            "catalog_scope": SCOPE,
+            "catalog_warehouse": WAREHOUSE,
+            **more,
+        }
+
+    def lose(self, table: str, how: str) -> None:
+        """The next commit to the table is done, and its answer gets lost in this way of `LOST`."""
+        with self._lock:
+            self._lost[table] = how
+
+    def loss(self, method: str, path: str) -> str:
+        """How the answer to this request gets lost; empty: it doesn't."""
+        if method != "POST" or not _COMMIT.fullmatch(path):
+            return ""
+        with self._lock:
+            return self._lost.pop(path.rpartition("/")[2], "")
+
+    def token(self, asked: Mapping[str, str]) -> str | None:
+        """A new token, if those who ask know the secret and say what they want it for."""
+        wanted = {"grant_type": "client_credentials", "client_id": CLIENT,
+            "client_secret": SECRET, "scope": SCOPE}  # fmt: skip
+        if any(asked.get(name) != value for name, value in wanted.items()):
+            return None
+        made = secrets.token_urlsafe(16)
+        with self._lock:
+            self._tokens[made] = time.monotonic() + self.seconds
+        return made
+
+    def knows(self, header: str) -> bool:
+        """Whether the header has a token that still lives."""
+        with self._lock:
+            return self._tokens.get(header.removeprefix("Bearer "), 0.0) > time.monotonic()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__((HOST, 0), _Handler)
+        self.gate = gate
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def gate(self) -> Gate:
+        """Whose requests these are."""
+        server: Any = self.server
+        gate: Gate = server.gate
+        return gate
+
+    def _body(self) -> bytes:
+        size = int(self.headers.get("Content-Length") or 0)
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(size)
+        found = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            found += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return found
+
+    def _say(self, status: int, body: bytes, kind: str = "application/json") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _fail(self, status: int, kind: str, message: str) -> None:
+        self.gate.counts[kind] += 1
+        error = {"message": message, "type": kind, "code": status}
+        self._say(status, json.dumps({"error": error}).encode())
+
+    def _token(self, body: bytes) -> None:
+        asked = {name: values[0] for name, values in parse_qs(body.decode()).items()}
+        made = self.gate.token(asked)
+        if made is None:
+            self.gate.counts["refused"] += 1
+            self._say(401, json.dumps({"error": "invalid_client"}).encode())
+            return
+        self.gate.counts["given"] += 1
+        found = {"access_token": made, "token_type": "bearer", "expires_in": self.gate.seconds}
+        self._say(200, json.dumps({**found, "expires_in": int(self.gate.seconds)}).encode())
+
+    def _go(self) -> None:
+        body = self._body()
+        place = urlsplit(self.path)
+        if place.path in {TOKENS, "/v1/oauth/tokens"}:
+            self._token(body)
+        elif not self.gate.knows(self.headers.get("Authorization") or ""):
+            self._fail(401, "NotAuthorizedException", "no token, or one that has expired")
+        elif place.path == "/v1/config":
+            self._config(parse_qs(place.query).get("warehouse", [""])[0])
+        elif not place.path.startswith(f"/v1/{WAREHOUSE}/"):
+            self._fail(404, "NotFoundException", "no such path")
+        elif any(re.search(p, f"{self.command} {place.path}") for p in self.gate.forbidden):
+            self._fail(403, "ForbiddenException", "no right to do this")
+        else:
+            self._forward(place.path, body)
+
+    def _config(self, warehouse: str) -> None:
+        if warehouse != WAREHOUSE:
+            self._fail(404, "NoSuchWarehouseException", f"no warehouse {warehouse!r}")
+            return
+        with closing_connection(self.gate.backend) as connection:
+            connection.request("GET", "/v1/config")
+            said: dict[str, Any] = json.loads(connection.getresponse().read())
+        said["overrides"] = {**(said.get("overrides") or {}), "prefix": WAREHOUSE}
+        self._say(200, json.dumps(said).encode())
+
+    def _forward(self, path: str, body: bytes) -> None:
+        loss = self.gate.loss(self.command, path)
+        headers = {n: v for n in _PASSED if (v := self.headers.get(n))}
+        with closing_connection(self.gate.backend) as connection:
+            plain = self.path.replace(f"/v1/{WAREHOUSE}/", "/v1/", 1)
+            connection.request(self.command, plain, body or None, headers)
+            answer = connection.getresponse()
+            said = answer.read()
+        if not loss:
+            self._say(answer.status, said)
+            return
+        self.gate.counts[f"lost {answer.status}"] += 1
+        if LOST[loss]:
+            self._say(LOST[loss], b"a proxy's page", "text/plain")
+        self.close_connection = True
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _go  # noqa: N815 - http.server's names
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""
+
+
+def _java() -> str:
+    home = machine.java_home()
+    return str(home / "bin" / "java") if home else "java"
