@@ -178,7 +178,8 @@
       event.detail.target.showModal();
     }
     const wrong = document.querySelector("[data-focus-error] .has-error input, [data-focus-error] .has-error select");
-    if (wrong && event.detail.xhr.status === 422) wrong.focus();
+    const isSent = event.detail.requestConfig.elt.tagName === "FORM"; // what is saved while somebody types leaves the focus
+    if (wrong && isSent && event.detail.xhr.status === 422) wrong.focus();
     dress(document);
     refreshTimes();
   });

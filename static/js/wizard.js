@@ -17,6 +17,11 @@
     const button = event.target.closest("button[type=submit]");
     if (button) pressed = button;
   }, true);
+  // A press may wait for a save that is under way. HTMX forgets the button if the focus leaves it meanwhile.
+  document.addEventListener("htmx:configRequest", (event) => {
+    const { elt, parameters } = event.detail;
+    if (pressed && elt === pressed.form && pressed.name && !parameters[pressed.name]) parameters[pressed.name] = pressed.value;
+  });
   document.addEventListener("htmx:beforeRequest", (event) => {
     // While another tab's version waits for a decision nothing is saved by itself: the panel's buttons must stay in place.
     const isUndecided = document.querySelector("#draft-conflict .notice") && event.detail.elt.tagName !== "FORM";

@@ -56,6 +56,34 @@ def test_while_a_connection_is_tested_nothing_can_be_typed_that_would_be_lost(
     expect(user).to_have_value("somebody else")
 
 
+def test_a_press_that_waits_for_a_save_is_not_lost(open_page: Any) -> None:
+    """Guards `pressed` of wizard.js, and the focus that only an answer to a press may take: HTMX
+    forgets a button that loses the focus, and what was pressed only saved the draft. Here the
+    refused save of a half typed place answers after *Test connection* was pressed."""
+    watched = open_page()
+    page: Page = watched.page
+    watched.sign_in()
+    page.goto(f"{watched.base}/replicators/new/")
+    begin(page, "pressed early")
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        typed = {"host": "127.0.0.1", "port": str(mute.getsockname()[1]), "user": "u"}
+        for name, value in {**typed, "database": "shop", "password": "one"}.items():
+            page.locator(f'[name="source.{name}"]').fill(value)
+        page.locator('[name="source.database"]').fill("")
+        saved(page)
+        held: list[Any] = []
+        page.route("**/source/", lambda route: route.continue_() if held else held.append(route))
+        page.locator('[name="source.user"]').fill("other")
+        page.locator('[name="source.host"]').press("Tab")
+        expect(page.get_by_text("Saving")).to_be_visible()
+        page.locator('[name="source.password"]').fill("two")
+        page.locator('[name="source.database"]').fill("shop")
+        page.get_by_role("button", name="Test connection").click()
+        page.locator('[name="source.host"]').focus()
+        held[0].continue_()
+        expect(page.get_by_test_id("test-result").get_by_test_id("problem")).to_be_visible()
+
+
 def test_another_kind_is_there_at_once_with_what_was_typed_and_its_own_defaults(
     open_page: Any,
 ) -> None:
