@@ -17,6 +17,9 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 
+LATER = 1.0  # seconds by which drivers and servers wait longer than the look, so that it ends first
+
+
 class Limit:
     """The time of one look, and the sockets that it opened. Two threads use it: one looks, and one
     waits for it."""
@@ -74,17 +77,17 @@ def limited(limit: Limit) -> Iterator[None]:
 
 
 def left(otherwise: float) -> float:
-    """The seconds that a driver may wait for one answer: what is left of the look, and at most
-    `otherwise`. In a run it is `otherwise`."""
+    """The seconds that a driver may wait for one answer: a little more than what is left of the
+    look, and at most `otherwise`. In a run it is `otherwise`."""
     limit = _CURRENT.get()
-    return otherwise if limit is None else min(otherwise, limit.left())
+    return otherwise if limit is None else min(otherwise, limit.left() + LATER)
 
 
 def statement_seconds() -> float | None:
     """The seconds after which the server itself ends a statement of a look; None for a run. This is
     later than the look's own end, so that the look says which time is over."""
     limit = _CURRENT.get()
-    return None if limit is None else limit.left() + 1.0
+    return None if limit is None else limit.left() + LATER
 
 
 def watch(fileno: int) -> None:
