@@ -15,14 +15,36 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import fastavro
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from demo.embedded import EmbeddedServer
 from demo.postgres import HOST, free_port
+from replicators.targets.kafka.params import MECHANISMS, PLAIN, PROTOCOLS, SASL, SASL_TLS
 from setup.machine import java_home
 from setup.steps import APICURIO, KAFKA
 from tests.demos import until
@@ -110,6 +132,131 @@ class KafkaBroker(EmbeddedServer):
         with contextlib.suppress(KafkaException):
             return len(AdminClient(asked).list_topics(timeout=1.0).brokers)
         return 0
+
+
+@dataclass
+class SecuredBroker(KafkaBroker):
+    """A broker with logins, encryption and rights. It has a listener for each kind of security, in
+    `ports`. Who comes without a login may do everything. The user `PEOPLE` may do what `allow`
+    said; each mechanism knows the user."""
+
+    ports: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ca_file(self) -> str:
+        """The certificate that signs the broker's."""
+        return str(self.home / "ca.pem")
+
+    def at(self, security: str) -> str:
+        """The address for a kind of security."""
+        return f"{HOST}:{self.ports[security]}"
+
+    def _command(self) -> Sequence[str]:
+        for name in (PLAIN, *PROTOCOLS):
+            self.ports[name] = self.port if name == PLAIN else self.ports.get(name) or free_port()
+        if not (self.home / "ca.pem").exists():
+            signed(self.home)
+        return super()._command()
+
+    def _settings(self) -> dict[str, str]:
+        found = super()._settings()
+        places = ",".join(f"{PROTOCOLS[n]}://{HOST}:{port}" for n, port in self.ports.items())
+        control = f"CONTROLLER://{HOST}:{self.quorum[self.node]}"
+        maps = [f"{PROTOCOLS[n]}:{PROTOCOLS[n]}" for n in self.ports]
+        logins = {
+            f"listener.name.{PROTOCOLS[n].lower()}.{module.split('.')[0]}.sasl.jaas.config": (
+                f"org.apache.kafka.common.security.{where} required{users};"
+            )
+            for n in (SASL, SASL_TLS)
+            for module, where, users in (
+                ("plain.", "plain.PlainLoginModule", f' user_{PERSON}="{SECRET}"'),
+                ("scram-sha-256.", "scram.ScramLoginModule", ""),
+                ("scram-sha-512.", "scram.ScramLoginModule", ""),
+            )
+        }
+        return {
+            **found,
+            **logins,
+            "listeners": f"{places},{control}",
+            "advertised.listeners": places,
+            "listener.security.protocol.map": ",".join([*maps, "CONTROLLER:PLAINTEXT"]),
+            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.home / "broker.pem"),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+
+    def add_user(self) -> None:
+        """Tell the mechanisms SCRAM the user's password."""
+        admin = self._admin()
+        for kind in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            info = ScramCredentialInfo(kind, 4096)
+            asked: list[Any] = [UserScramCredentialUpsertion(PERSON, info, SECRET.encode())]
+            admin.alter_user_scram_credentials(asked)[PERSON].result(30)
+
+    def allow(self, begin: str, *what: AclOperation) -> None:
+        """Let the user do this with topics whose names begin so."""
+        admin = self._admin()
+        for one in admin.create_acls(_rights(AclBinding, begin, what)).values():
+            one.result(30)
+
+    def forbid(self, begin: str, *what: AclOperation) -> None:
+        """Take it back."""
+        admin = self._admin()
+        for one in admin.delete_acls(_rights(AclBindingFilter, begin, what)).values():
+            one.result(30)
+
+    def _admin(self) -> AdminClient:
+        """A client that may do everything. Whoever asks it has to keep it."""
+        return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+
+
+def set_limit(servers: str, topic: str, size: int) -> None:
+    """Let a topic take messages of this size."""
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    asked = [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])]
+    admin = AdminClient({"bootstrap.servers": servers})
+    for one in admin.incremental_alter_configs(asked).values():
+        one.result(30)
+
+
+PERSON, SECRET = "ann", "s3cret-of-ann"
+
+
+def _rights(kind: Any, begin: str, what: Sequence[AclOperation]) -> list[Any]:
+    where = (ResourceType.TOPIC, begin, ResourcePatternType.PREFIXED, f"User:{PERSON}", "*")
+    return [kind(*where, one, AclPermissionType.ALLOW) for one in what]
+
+
+def signed(folder: Path) -> None:
+    """A certificate of an authority of its own, and one for the broker that it signed."""
+    now = datetime.now(UTC)
+    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
+    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, n)]) for n in ("test ca", HOST)]
+
+    def made(subject: int, *, is_ca: bool) -> x509.Certificate:
+        place = x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))])
+        return (
+            x509.CertificateBuilder()
+            .subject_name(names[subject])
+            .issuer_name(names[0])
+            .public_key(keys[subject].public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=2))
+            .add_extension(x509.BasicConstraints(is_ca, None), critical=True)
+            .add_extension(place, critical=False)
+            .sign(keys[0], hashes.SHA256())
+        )
+
+    form = serialization.Encoding.PEM
+    ca, own = made(0, is_ca=True), made(1, is_ca=False)
+    private = keys[1].private_bytes(
+        form, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (folder / "ca.pem").write_bytes(ca.public_bytes(form))
+    (folder / "broker.pem").write_bytes(private + own.public_bytes(form) + ca.public_bytes(form))
 
 
 @contextmanager

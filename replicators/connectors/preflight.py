@@ -39,5 +39,5 @@ def reported(
         with translated():
             act()
     except ReplicationError as err:
-        return [Problem(err.code, facts=tuple(err.facts.items()))]
+        return [Problem(err.code, table=err.table, facts=tuple(err.facts.items()))]
     return []

@@ -138,6 +138,14 @@ def resolved_value(at: float) -> bytes:
     return resolved_text(_iso(at))
 
 
+def not_before(made: pa.RecordBatch, at: float) -> pa.RecordBatch:
+    """The messages, none of which says an earlier commit time than this (seconds)."""
+    place = MESSAGES.get_field_index("_committed_at")
+    times = made.column(place)
+    later = np.maximum(times.cast(pa.int64()).to_numpy(), round(at * 1_000_000))
+    return made.set_column(place, MESSAGES.field(place), pa.array(later).cast(times.type))
+
+
 def _iso(at: float) -> str:
     moment = datetime.fromtimestamp(at, UTC)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -31,7 +31,7 @@ PLUGIN = TargetPlugin(
     label="Kafka",
     summary="Every change as a message in Kafka topics, in JSON or Avro, in order by key.",
     params=KafkaParams,
-    unseen="Whether the user may write is seen when a topic is first used.",
+    unseen="Whether the user may use the topics is seen once tables are assessed.",
     capabilities=TargetCapabilities(delivery=Delivery.AT_LEAST_ONCE, modes=(Mode.APPEND,)),
     fit=fit,
     checks=_checks,

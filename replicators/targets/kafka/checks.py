@@ -3,15 +3,16 @@ ones may be made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Self
 
-from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.preflight import reported, unsupported_columns
 from replicators.connectors.problems.problem import Problem
-from replicators.targets.kafka.errors import translated
+from replicators.targets.kafka.errors import Heard, translated
 from replicators.targets.kafka.params import KafkaParams
-from replicators.targets.kafka.topics import Claim, Topics, claim_key, topic_name
+from replicators.targets.kafka.topics import Claim, Topic, Topics, claim_key, topic_name
 from replicators.targets.kafka.types import fit
 
 LOOK_SECONDS = 5.0
@@ -23,7 +24,8 @@ class KafkaChecks:
 
     def __init__(self, params: KafkaParams) -> None:
         self._params = params
-        self._topics = Topics(params)
+        self._heard = Heard()
+        self._topics = Topics(params, self._heard)
         self._is_away = False
 
     def close(self) -> None:
@@ -37,7 +39,7 @@ class KafkaChecks:
 
     def connection(self) -> list[Problem]:
         """Check that a broker answers, and the schema registry."""
-        found = reported(translated, lambda: self._topics.admin().list_topics(timeout=LOOK_SECONDS))
+        found = self._reported(lambda: self._topics.admin().list_topics(timeout=LOOK_SECONDS))
         self._is_away = bool(found)
         if registry := self._params.schema_registry:
             found += reported(translated, registry.subjects)
@@ -47,19 +49,41 @@ class KafkaChecks:
         """Report types without a form, topics of others, and topics that nobody makes."""
         found = unsupported_columns(tables, fit)
 
-        def look() -> None:
-            claims = self._topics.claims() if tables else {}
-            if tables and not self._params.make_topics:
-                self._require(self._topics.state, found)
-            for table in tables:
-                self._look(table, replicator, claims, found)
+        if self._is_away or not tables:
+            return found
+        state = self._topics.state
+        claims: dict[str, Claim] = {}
 
-        late = [] if self._is_away else reported(translated, look)
+        def look_at_state() -> None:
+            found.extend(self._usable(state, self._topics.find(state)))
+            claims.update(self._topics.claims())
+
+        late = self._reported(look_at_state, state)
+        for table in tables:
+            if any(problem.code == "target:unreachable" for problem in late):
+                break
+            name = topic_name(self._params, table.id)
+            look = partial(self._look, table, replicator, claims, found)
+            late += self._reported(look, name, table.id)
         return [*found, *late]
 
-    def _require(self, name: str, found: list[Problem]) -> None:
-        if self._topics.find(name) is None:
-            found.append(Problem.of("target:kafka-topic-missing", topic=name))
+    def _reported(
+        self, look: Callable[[], object], topic: str = "", table: TableId | None = None
+    ) -> list[Problem]:
+        return reported(lambda: translated(table, topic, self._heard), look)
+
+    def _usable(
+        self, name: str, topic: Topic | None, table: TableId | None = None
+    ) -> list[Problem]:
+        """Whether the user may use the topic, or may make it where there is none."""
+        if topic is None and not self._params.make_topics:
+            return [Problem.of("target:kafka-topic-missing", table=table, topic=name)]
+        if topic is not None:
+            is_fine = self._topics.is_writable(name)
+            return [] if is_fine else [Problem.of("target:kafka-refused", table=table, topic=name)]
+        is_state = name == self._topics.state
+        make = partial(self._topics.could_make, name, is_state=is_state)
+        return self._reported(make, name, table)
 
     def _look(
         self, table: TableSchema, replicator: str, claims: dict[str, Claim], found: list[Problem]
@@ -73,5 +97,5 @@ class KafkaChecks:
             is_taken = bool(topic and not self._params.topic and self._topics.has_messages(topic))
         if is_taken:
             found.append(Problem.of("target:table-taken", table=table.id, target=name))
-        elif topic is None and not self._params.make_topics:
-            found.append(Problem.of("target:kafka-topic-missing", table=table.id, topic=name))
+        else:
+            found.extend(self._usable(name, topic, table.id))

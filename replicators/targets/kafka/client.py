@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from replicators.targets.kafka.errors import Heard
 from replicators.targets.kafka.params import PLAIN, PROTOCOLS, SASL, SASL_TLS, KafkaParams
 
 ASK_SECONDS = 10.0
@@ -12,7 +13,7 @@ SEND_SECONDS = 60
 FOREVER = "2147483647"
 
 
-def settings(params: KafkaParams) -> dict[str, Any]:
+def settings(params: KafkaParams, heard: Heard) -> dict[str, Any]:
     """What every client of librdkafka is told."""
     found: dict[str, Any] = {
         "bootstrap.servers": params.servers,
@@ -20,6 +21,7 @@ def settings(params: KafkaParams) -> dict[str, Any]:
         "log_level": 0,
         "socket.timeout.ms": round(ASK_SECONDS * 1000),
         "reconnect.backoff.max.ms": 1000,
+        "error_cb": heard,
     }
     if params.security in {SASL, SASL_TLS}:
         found |= {
@@ -32,10 +34,10 @@ def settings(params: KafkaParams) -> dict[str, Any]:
     return found
 
 
-def producing(params: KafkaParams) -> dict[str, Any]:
+def producing(params: KafkaParams, heard: Heard) -> dict[str, Any]:
     """Settings of a producer. A message that fails stops all later ones: without that, a later
     version of a row could be seen before an earlier one."""
-    return settings(params) | {
+    return settings(params, heard) | {
         "enable.idempotence": True,
         "enable.gapless.guarantee": True,
         "acks": "all",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from replicators.connectors import files
 from replicators.connectors.feed.messages import MESSAGES, Encoder
@@ -17,31 +17,86 @@ from replicators.connectors.model.changes import Op, change_schema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import Lane
 from replicators.targets.kafka.partitions import partitions
+from replicators.targets.kafka.quarantine import LIMIT, Sieve, Waiting
 from replicators.targets.kafka.topics import Topic
 
 ROUTED = MESSAGES.append(pa.field("partition", pa.int32(), nullable=False))
-OVERHEAD = 300
-"""Bytes that a message may have beside key and value: headers and frame."""
+SENT = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("partition", pa.int32()),
+        pa.field("op", pa.int8()),
+        pa.field("transaction", pa.binary()),
+        pa.field("sequence", pa.binary()),
+        pa.field("committed_at", pa.binary()),
+    ]
+)
+"""What Spark's sink needs of a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Lanes to encode. `floor`: no message says an earlier commit time (seconds). `path`: the file
-    for the messages."""
+    """Lanes to encode. `floor`: no message says an earlier commit time (seconds). `held`: keys
+    whose messages wait in quarantine. `paths`: the files for the messages, one for each bucket of
+    partitions. `aside`: the file for those that wait."""
 
     lanes: tuple[Lane, ...]
     encoder: Encoder
     topic: Topic
     floor: float
-    path: str = ""
+    held: frozenset[bytes] = frozenset()
+    paths: tuple[str, ...] = ()
+    aside: str = ""
 
 
-def messages(work: Work) -> Iterator[pa.RecordBatch]:
-    """The messages in order, with the partition of each. `target:kafka-message-large`"""
-    for batch in _batches(work):
-        for made in work.encoder.encode_slices(batch, work.floor):
-            if made.num_rows:
-                yield _checked(_routed(made, work.topic.partitions), work)
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a task made. `held`: all keys that it held back. `waiting`: how many messages wait.
+    `truncated`: the sequence of the last TRUNCATE, or -1."""
+
+    rows: int
+    held: frozenset[bytes]
+    waiting: int
+    truncated: int
+
+
+class Encoding:
+    """The messages of a work, in order, with the partition of each. Those that wait are in the file
+    `aside` once all were taken. `target:kafka-message-large`"""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._sieve = Sieve(work.topic.limit, work.held)
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        waiting = Waiting()
+        for batch in _batches(self._work):
+            for made in self._work.encoder.encode_slices(batch, self._work.floor):
+                fit, apart = self._sieve.divide(made)
+                waiting.add(apart)
+                self._check()
+                if fit.num_rows:
+                    self.rows += fit.num_rows
+                    yield routed(fit, self._work.topic.partitions)
+        waiting.publish(self._work.aside)
+
+    @property
+    def made(self) -> Made:
+        """What came of it, once all messages were taken."""
+        sieve = self._sieve
+        return Made(self.rows, frozenset(sieve.held), sieve.waiting, sieve.truncated)
+
+    def _check(self) -> None:
+        if self._sieve.waiting > LIMIT:
+            work = self._work
+            raise ReplicationError(
+                "target:kafka-message-large",
+                table=work.encoder.schema.id,
+                topic=work.topic.name,
+                limit=work.topic.limit,
+            )
 
 
 def _batches(work: Work) -> Iterator[pa.RecordBatch]:
@@ -54,7 +109,7 @@ def _batches(work: Work) -> Iterator[pa.RecordBatch]:
     yield from rows.combine_chunks().to_batches()
 
 
-def _routed(made: pa.RecordBatch, count: int) -> pa.RecordBatch:
+def routed(made: pa.RecordBatch, count: int) -> pa.RecordBatch:
     """A TRUNCATE goes to every partition, so that each reader sees it in its place."""
     place = partitions(made.column("key"), count)
     is_for_all = pc.equal(made.column("_op"), int(Op.TRUNCATE)).to_numpy(zero_copy_only=False)
@@ -68,41 +123,81 @@ def _routed(made: pa.RecordBatch, count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=ROUTED)
 
 
-def _checked(made: pa.RecordBatch, work: Work) -> pa.RecordBatch:
-    lengths = pc.add(_length(made.column("key")), _length(made.column("value")))
-    largest = (pc.max(lengths).as_py() or 0) + OVERHEAD
-    if largest > work.topic.limit:
-        raise ReplicationError(
-            "target:kafka-message-large",
-            table=work.encoder.schema.id,
-            topic=work.topic.name,
-            size=largest,
-            limit=work.topic.limit,
-        )
-    return made
+def write_messages(work: Work) -> Made:
+    """Write the messages into files: one for each bucket of partitions, in order."""
+    made = Encoding(work)
+    with ExitStack() as stack:
+        buckets = [stack.enter_context(_Bucket(path)) for path in work.paths]
+        for batch in made:
+            place = batch.column("partition").to_numpy() % len(buckets)
+            order = np.argsort(place, kind="stable")
+            ends = np.cumsum(np.bincount(place, minlength=len(buckets)))
+            ordered = batch.take(pa.array(order))
+            for bucket, begin, end in zip(buckets, np.append(0, ends[:-1]), ends, strict=True):
+                bucket.add(ordered.slice(begin, end - begin))
+    return made.made
 
 
-def _length(values: pa.Array) -> pa.Array:
-    return pc.fill_null(pc.binary_length(values), 0).cast(pa.int64())
+class _Bucket(AbstractContextManager["_Bucket"]):
+    """A file of messages. There is none where it gets none."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._sink: Any = None
+        self._writer: pa.ipc.RecordBatchStreamWriter | None = None
+
+    def add(self, made: pa.RecordBatch) -> None:
+        """Write messages."""
+        if not made.num_rows:
+            return
+        if self._writer is None:
+            is_url = files.is_url(self._path)
+            self._sink = pa.BufferOutputStream() if is_url else pa.OSFile(self._path, "wb")
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            self._writer = pa.ipc.new_stream(self._sink, ROUTED, options=options)
+        self._writer.write_batch(made)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        if files.is_url(self._path) and kind is None:
+            files.write(self._path, self._sink.getvalue())
+        else:
+            self._sink.close()
 
 
-def write_messages(work: Work) -> int:
-    """Write the messages into a Parquet file, and return their number."""
-    rows = 0
-    sink: Any = pa.BufferOutputStream() if files.is_url(work.path) else work.path
-    with pq.ParquetWriter(sink, ROUTED, compression="lz4", use_dictionary=False) as out:
-        for made in messages(work):
-            out.write_batch(made)
-            rows += made.num_rows
-    if files.is_url(work.path):
-        files.write(work.path, sink.getvalue())
-    return rows
+def reading(buckets: Sequence[Sequence[str]]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    """A function for `mapInArrow` over the numbers of buckets: the messages of each bucket's files,
+    one file after the other, with the headers' values as text."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for bucket in batch.column(0).to_pylist():
+                for path in buckets[bucket]:
+                    if files.is_there(path):
+                        with pa.ipc.open_stream(files.open_file(path)) as opened:
+                            yield from map(_told, opened)
+
+    return read
 
 
-def works(whole: Work, paths: Sequence[str]) -> list[Work]:
+def _told(made: pa.RecordBatch) -> pa.RecordBatch:
+    numbers = ["_transaction", "_sequence", "_committed_at"]
+    texts = [made.column(n).cast(pa.int64()).cast(pa.string()).cast(pa.binary()) for n in numbers]
+    columns = [made.column(n) for n in ("key", "value", "partition", "_op")]
+    return pa.RecordBatch.from_arrays(columns + texts, schema=SENT)
+
+
+def works(whole: Work, folder: str, buckets: int, asides: Sequence[str]) -> list[Work]:
     """A work for each lane; one for all where the encoder needs whole transactions."""
     groups = [whole.lanes] if whole.encoder.options.last_only else [(x,) for x in whole.lanes]
     return [
-        Work(lanes, whole.encoder, whole.topic, whole.floor, path)
-        for lanes, path in zip(groups, paths, strict=False)
+        replace(
+            whole,
+            lanes=lanes,
+            paths=tuple(f"{folder}/{number:06d}-{bucket}.arrow" for bucket in range(buckets)),
+            aside=aside,
+        )
+        for number, (lanes, aside) in enumerate(zip(groups, asides, strict=False))
     ]

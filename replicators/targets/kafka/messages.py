@@ -16,10 +16,11 @@ MESSAGES: Mapping[str, Message] = {
         help=Help.EDIT,
     ),
     "target:kafka-message-large": of_table(
-        "A message is too large",
-        "A message for the topic {topic} has {size} bytes. The topic takes {limit} at most.",
+        "Messages are too large",
+        "The topic {topic} takes messages of {limit} bytes. More than 10,000 messages at once are "
+        "larger, or the brokers take less than the topic says.",
         "Raise max.message.bytes of the topic, or leave out the large column.",
-        "The table's changes wait until then. Nothing after this message was sent.",
+        "The table's changes wait until then.",
         retry=Retry.AFTER_FIX,
         help=Help.CHANGE,
     ),
@@ -31,10 +32,26 @@ MESSAGES: Mapping[str, Message] = {
         "The table's changes wait until then.",
         retry=Retry.AFTER_FIX,
     ),
+    "target:kafka-topic-settings": of_table(
+        "The brokers do not make such a topic",
+        "The brokers refuse to make the topic {topic} with these partitions and replicas.",
+        "Set Partitions and Replicas to what the brokers allow, or make the topic yourself.",
+        "The table's changes wait until then.",
+        retry=Retry.AFTER_FIX,
+        help=Help.EDIT,
+    ),
     "target:kafka-login": Message(
         "The brokers do not accept the login",
-        "The brokers refused user and password, or the encryption.",
-        "Check user, password, SASL mechanism and CA file.",
+        "The brokers refused the user and the password, or they do not have the SASL mechanism "
+        "there.",
+        "Check User, Password and SASL mechanism, and that the port is one for SASL.",
+        "Nothing is delivered until then.",
+        help=Help.EDIT,
+    ),
+    "target:kafka-tls": Message(
+        "TLS to the brokers failed",
+        "The brokers' certificate is not trusted, or the port speaks no TLS.",
+        "Give the CA file with the certificates that sign the brokers' own, and a port for TLS.",
         "Nothing is delivered until then.",
         help=Help.EDIT,
     ),

@@ -6,42 +6,71 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from replicators.connectors import files
 from replicators.connectors.model.changes import Op
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Session
 from replicators.targets.kafka.client import SEND_SECONDS, java_settings, producing
+from replicators.targets.kafka.encoding import reading
+from replicators.targets.kafka.errors import Heard
 from replicators.targets.kafka.params import KafkaParams
 from replicators.targets.kafka.topics import Topic
 
 OPERATIONS = [op.name.lower() for op in Op]
 _OP_NAMES = [name.encode() for name in OPERATIONS]
 TASKS = 8
+"""So many tasks send at most."""
 FRAME = (
-    "_sequence bigint, _op tinyint, _committed_at timestamp, _transaction bigint, _part tinyint, "
-    "key binary, value binary, partition int"
+    "key binary, value binary, partition int, op tinyint, transaction binary, sequence binary, "
+    "committed_at binary"
 )
 _SPARK_FAULTS = (
     (re.compile(r"RecordTooLarge|MessageSizeTooLarge"), "target:kafka-message-large"),
     (re.compile(r"TopicAuthorization|ClusterAuthorization"), "target:kafka-refused"),
-    (re.compile(r"SaslAuthentication|SslAuthentication"), "target:kafka-login"),
+    (re.compile(r"SslAuthentication|SSLHandshake"), "target:kafka-tls"),
+    (re.compile(r"SaslAuthentication|UnsupportedSaslMechanism"), "target:kafka-login"),
     (re.compile(r"UnknownTopicOrPartition|InvalidTopic"), "target:kafka-topic-missing"),
     (re.compile(r"org\.apache\.kafka\.common\.errors"), "target:unreachable"),
 )
 Headers = list[tuple[str, str | bytes | None]]
+R = TypeVar("R")
+REPORT_SECONDS = 5.0
+"""So long after its end, a producer may report what became of each message."""
+
+
+_LOST = {
+    KafkaError._FATAL,
+    KafkaError._GAPLESS_GUARANTEE,
+    KafkaError._PURGE_QUEUE,
+    KafkaError._PURGE_INFLIGHT,
+}
+TRIES = 3
+
+
+class ProducerLost(KafkaException):
+    """The producer ended for the fault of another table's messages."""
+
+
+def again_where_lost(act: Callable[[], R]) -> R:
+    """Act, and again with another producer where the one in use was lost."""
+    for _ in range(TRIES - 1):
+        try:
+            return act()
+        except ProducerLost:
+            continue
+    return act()
 
 
 class Sender:
     """A producer of this process. It is thrown away after a failure, with all that it holds."""
 
-    def __init__(self, params: KafkaParams) -> None:
-        self._params = params
+    def __init__(self, params: KafkaParams, heard: Heard) -> None:
+        self._params, self._heard = params, heard
         self._lock = threading.RLock()
         self._producer: Producer | None = None
 
@@ -60,15 +89,19 @@ class Sender:
         self, topic: str, key: bytes | None, value: bytes | None, places: range, headers: Headers
     ) -> None:
         """Send one message to each of these partitions."""
-        with _Sending(self) as sending:
-            for place in places:
-                sending.put(topic, key, value, place, headers)
+
+        def act() -> None:
+            with _Sending(self) as sending:
+                for place in places:
+                    sending.put(topic, key, value, place, headers)
+
+        again_where_lost(act)
 
     def producer(self) -> Producer:
         """The producer; made at the first use."""
         with self._lock:
             if self._producer is None:
-                self._producer = Producer(producing(self._params))
+                self._producer = Producer(producing(self._params, self._heard))
             return self._producer
 
     def forget(self, old: Producer) -> None:
@@ -81,7 +114,9 @@ class Sender:
 
 
 class _Sending:
-    """One batch on its way. It ends when each message is acknowledged, or raises."""
+    """One batch on its way. It ends when each message is acknowledged, or raises. A message that
+    fails for good ends its producer, for all tables: the batch of that message raises why, and
+    those of others `ProducerLost`."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender, self._producer = sender, sender.producer()
@@ -101,30 +136,60 @@ class _Sending:
                     topic, value, key, place, on_delivery=self._told, headers=headers
                 )
             except BufferError:
-                self._producer.poll(0.1)
+                self._poll(0.1)
+                continue
+            except KafkaException as err:
+                self._note(err.args[0])
                 continue
             with self._lock:
                 self._waiting += 1
             return
-        raise KafkaException(self._fault)
+        raise _Stopped
+
+    def _poll(self, seconds: float) -> None:
+        """Hear of messages. The end of the producer is raised here, whoever's message it was of."""
+        try:
+            self._producer.poll(seconds)
+        except KafkaException as err:
+            self._note(err.args[0])
 
     def _told(self, fault: KafkaError | None, _: Any) -> None:
         with self._lock:
             self._waiting -= 1
-        if fault is not None and self._fault is None:
-            self._fault = fault
+        if fault is not None:
+            self._note(fault)
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def _note(self, fault: KafkaError) -> None:
+        """Keep the first fault of a message of ours, or else that the producer ended."""
+        with self._lock:
+            if self._fault is None or self._fault.code() in _LOST:
+                self._fault = fault
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        is_ours = kind is None or kind is _Stopped
         end = time.monotonic() + SEND_SECONDS + 10
-        while kind is None and self._fault is None and self._waiting > 0:
+        while is_ours and self._waiting > 0 and not self._is_explained:
             if time.monotonic() > end:
-                self._fault = KafkaError(KafkaError._MSG_TIMED_OUT)
+                self._note(KafkaError(KafkaError._MSG_TIMED_OUT))
                 break
-            self._producer.poll(0.05)
-        if kind is not None or self._fault is not None:
+            if self._fault is not None:
+                end = min(end, time.monotonic() + REPORT_SECONDS)
+            self._poll(0.05)
+        if not is_ours or self._fault is not None:
             self._sender.forget(self._producer)
-        if kind is None and self._fault is not None:
-            raise KafkaException(self._fault)
+        if is_ours and self._fault is not None:
+            is_lost = self._fault.code() in _LOST
+            raise ProducerLost(self._fault) if is_lost else KafkaException(self._fault)
+        return kind is _Stopped
+
+    @property
+    def _is_explained(self) -> bool:
+        """Whether a message of ours failed by itself."""
+        return self._fault is not None and self._fault.code() not in _LOST
+
+
+class _Stopped(Exception):
+    """A message failed, so no more are given to the producer."""
 
 
 def _headers(made: pa.RecordBatch) -> Iterable[Headers]:
@@ -142,25 +207,28 @@ def _headers(made: pa.RecordBatch) -> Iterable[Headers]:
 
 
 def send_by_spark(
-    spark: Session, params: KafkaParams, topic: Topic, paths: list[str], constants: Headers
+    spark: Session,
+    params: KafkaParams,
+    topic: Topic,
+    buckets: Sequence[Sequence[str]],
+    constants: Headers,
 ) -> None:
-    """Send the messages of files. All messages of a partition are sent by one task, in order."""
-    frame: Any = files.parquet_frame(spark, paths, FRAME)
-    tasks = min(topic.partitions, TASKS)
+    """Send the messages of files. A bucket has the messages of some partitions, in order, and one
+    task sends them. So nothing is sorted or moved between tasks."""
     names = ", ".join(f"'{name}'" for name in OPERATIONS)
     headers = {
-        "transaction": "cast(_transaction as string)",
-        "sequence": "cast(_sequence as string)",
-        "op": f"element_at(array({names}), _op + 1)",
-        "committed_at": "cast(unix_micros(_committed_at) as string)",
-        **{name: _literal(value) for name, value in constants},
+        "transaction": "transaction",
+        "sequence": "sequence",
+        "op": f"cast(element_at(array({names}), op + 1) as binary)",
+        "committed_at": "committed_at",
+        **{name: f"cast({_literal(value)} as binary)" for name, value in constants},
     }
     structs = ", ".join(
-        f"named_struct('key', '{name}', 'value', cast({text} as binary))"
-        for name, text in headers.items()
+        f"named_struct('key', '{name}', 'value', {value})" for name, value in headers.items()
     )
-    ordered = frame.repartition(tasks, "partition").sortWithinPartitions("_sequence", "_part")
-    rows = ordered.selectExpr("key", "value", "partition", f"array({structs}) AS headers")
+    numbers = spark.range(0, len(buckets), 1, len(buckets))
+    frame: Any = numbers.mapInArrow(reading(buckets), FRAME)
+    rows = frame.selectExpr("key", "value", "partition", f"array({structs}) AS headers")
     writer = rows.write.format("kafka").option("topic", topic.name)
     try:
         writer.options(**java_settings(params)).save()

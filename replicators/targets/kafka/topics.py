@@ -14,13 +14,21 @@ from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
+    TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AclOperation,
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.kafka.client import ASK_SECONDS, settings
+from replicators.targets.kafka.errors import Heard
 from replicators.targets.kafka.params import KafkaParams
 
 STATE = "replicators-state"
@@ -61,8 +69,8 @@ def topic_name(params: KafkaParams, table: TableId) -> str:
 class Topics:
     """The brokers' topics, through an admin client that is made at the first use."""
 
-    def __init__(self, params: KafkaParams) -> None:
-        self._params = params
+    def __init__(self, params: KafkaParams, heard: Heard) -> None:
+        self._params, self._heard = params, heard
         self._admin: AdminClient | None = None
 
     @property
@@ -73,7 +81,8 @@ class Topics:
     def admin(self) -> AdminClient:
         """The admin client."""
         if self._admin is None:
-            self._admin = AdminClient(settings(self._params))
+            self._admin = AdminClient(settings(self._params, self._heard))
+            self._heard.poll = self._admin.poll
         return self._admin
 
     def find(self, name: str) -> Topic | None:
@@ -97,19 +106,38 @@ class Topics:
         """Make a topic if that is allowed. `target:kafka-topic-missing`"""
         if not self._params.make_topics:
             raise ReplicationError("target:kafka-topic-missing", topic=name)
+        self._create(name, is_state=is_state)
+        self._until(lambda: self.find(name) is not None)
+
+    def could_make(self, name: str, *, is_state: bool = False) -> None:
+        """Let the brokers say whether they would make the topic; raises what they object to."""
+        self._create(name, is_state=is_state, is_trial=True)
+
+    def is_writable(self, name: str) -> bool:
+        """Whether the user may read and write the topic, which exists."""
+        asked = self.admin().describe_topics(
+            TopicCollection([name]),
+            include_authorized_operations=True,
+            request_timeout=ASK_SECONDS,
+        )
+        may = asked[name].result(ASK_SECONDS).authorized_operations
+        return may is None or {AclOperation.READ, AclOperation.WRITE} <= set(may)
+
+    def _create(self, name: str, *, is_state: bool, is_trial: bool = False) -> None:
         topic = NewTopic(
             name,
             num_partitions=1 if is_state else self._params.partitions,
             replication_factor=self._params.replicas or -1,
             config={"cleanup.policy": "compact"} if is_state else {},
         )
-        made = self.admin().create_topics([topic], request_timeout=ASK_SECONDS)
+        made = self.admin().create_topics(
+            [topic], request_timeout=ASK_SECONDS, validate_only=is_trial
+        )
         try:
             made[name].result(ASK_SECONDS)
         except KafkaException as err:
             if err.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
-        self._until(lambda: self.find(name) is not None)
 
     def remove(self, name: str) -> None:
         """Remove a topic, and wait until it is gone."""
@@ -140,7 +168,8 @@ class Topics:
 
     def _consumer(self) -> Consumer:
         return Consumer(
-            settings(self._params) | {"group.id": "replicators-state", "enable.auto.commit": False}
+            settings(self._params, self._heard)
+            | {"group.id": "replicators-state", "enable.auto.commit": False}
         )
 
     def claims(self) -> dict[str, Claim]:
@@ -155,9 +184,12 @@ class Topics:
             late = time.monotonic() + 3 * ASK_SECONDS
             while end > 0:
                 for message in consumer.consume(10_000, 0.2):
-                    if message.error():
-                        raise KafkaException(message.error())
-                    _take(found, message)
+                    fault = message.error()
+                    if fault is None:
+                        _take(found, message)
+                    elif fault.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+                        raise KafkaException(fault)
+                    # Nothing is committed, so no right for the group is needed.
                 at = consumer.position([TopicPartition(self.state, 0)])[0].offset
                 if at >= end:
                     break

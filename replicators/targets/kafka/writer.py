@@ -7,22 +7,37 @@ later one. A topic of state says which replicator's table a topic belongs to.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
 from dataclasses import replace
 
 from replicators.connectors import files
-from replicators.connectors.feed.messages import Encoder, encoder, resolved_value
+from replicators.connectors.feed.messages import (
+    MESSAGES,
+    Encoder,
+    encoder,
+    not_before,
+    resolved_value,
+)
 from replicators.connectors.feed.registry import ids_of
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.spark import Session
 from replicators.connectors.target import ChangeBatch, Resolved, TargetTable
 from replicators.connectors.tasks import Tasks
-from replicators.targets.kafka.encoding import Work, messages, works, write_messages
-from replicators.targets.kafka.errors import translated
+from replicators.targets.kafka.encoding import Encoding, Made, Work, routed, works, write_messages
+from replicators.targets.kafka.errors import Heard, translated
 from replicators.targets.kafka.params import KafkaParams
-from replicators.targets.kafka.sending import Headers, Sender, send_by_spark
+from replicators.targets.kafka.quarantine import Quarantine, folder_of
+from replicators.targets.kafka.sending import (
+    TASKS,
+    Headers,
+    Sender,
+    again_where_lost,
+    send_by_spark,
+)
 from replicators.targets.kafka.topics import (
     Claim,
     Topic,
@@ -32,10 +47,13 @@ from replicators.targets.kafka.topics import (
     topic_name,
 )
 
+logger = logging.getLogger("replicator.kafka")
 ROWS_HERE = 5_000
 """Up to this many rows, this process sends the messages itself: a job would cost more."""
 KNOWN_SECONDS = 60.0
 """After so long, the brokers are asked again how many partitions a topic has."""
+KNOWN_WAITING_SECONDS = 5.0
+"""The same where messages wait for the topic to take larger ones."""
 
 
 class KafkaSink:
@@ -43,11 +61,13 @@ class KafkaSink:
 
     def __init__(self, params: KafkaParams, tasks: Tasks) -> None:
         self._params, self._tasks = params, tasks
-        self._topics = Topics(params)
-        self._sender = Sender(params)
+        self._heard = Heard()
+        self._topics = Topics(params, self._heard)
+        self._sender = Sender(params, self._heard)
         self._lock = threading.Lock()
         self._claims: dict[str, Claim] | None = None
         self._known: dict[str, tuple[float, Topic]] = {}
+        self._waiting: dict[TableId, Quarantine] = {}
 
     def names(self, table: TableId) -> tuple[str, ...]:
         """The topic."""
@@ -56,7 +76,7 @@ class KafkaSink:
     def begin(self, table: TargetTable, schema: TableSchema) -> None:
         """Claim the topic. It is made if it does not exist and that is allowed."""
         name = topic_name(self._params, table.source)
-        with translated(table.source, name):
+        with translated(table.source, name, self._heard):
             claims = self._read_claims(again=True)
             if self._topics.find(self._topics.state) is None:
                 self._topics.make(self._topics.state, is_state=True)
@@ -78,42 +98,108 @@ class KafkaSink:
                 old.resolved if old else 0.0,
                 is_made,
             )
+            self._quarantine(table.source).clear()
             self._write(name, table.source, claim)
 
     def deliver(self, table: TargetTable, batch: ChangeBatch) -> int:
         """Send the batch. Returns the number of messages' rows."""
         name = topic_name(self._params, table.source)
-        with translated(table.source, name):
+        with translated(table.source, name, self._heard):
             claim = self._claim(table, name)
             if not batch.lanes:
                 return 0
-            try:
-                self._deliver(table, batch, claim, self._topic(name))
-            except ReplicationError:
-                self._known.pop(name, None)
-                raise
+            again_where_lost(lambda: self._try(table, batch, claim, name))
         return sum(lane.rows for lane in batch.lanes)
 
+    def _try(self, table: TargetTable, batch: ChangeBatch, claim: Claim, name: str) -> None:
+        waiting = self._quarantine(table.source)
+        try:
+            waiting.start(batch)
+            topic = self._topic(name, waiting)
+            self._replay(table.source, topic, claim, batch.resolved_at)
+            self._deliver(table, batch, claim, topic)
+        except BaseException:
+            waiting.failed()
+            self._known.pop(name, None)
+            raise
+
     def _deliver(self, table: TargetTable, batch: ChangeBatch, claim: Claim, topic: Topic) -> None:
+        waiting = self._quarantine(table.source)
+        known = waiting.messages
         work = Work(
             batch.lanes, self._encoder(batch.schema, topic), topic,
-            max(batch.resolved_at, claim.resolved),
+            max(batch.resolved_at, claim.resolved), waiting.keys,
         )  # fmt: skip
         headers = self._constants(table.source, claim)
+        asides = [waiting.path(batch, lane.number) for lane in batch.lanes]
         spark = self._tasks.spark
         if spark is None or sum(lane.rows for lane in batch.lanes) <= ROWS_HERE:
-            self._sender.send(topic.name, messages(work), headers)
-            return
+            encoding = Encoding(replace(work, aside=asides[0]))
+            self._sender.send(topic.name, encoding, headers)
+            made = [encoding.made]
+        else:
+            made = self._send_many(spark, work, asides, headers)
+        if any(one.waiting or one.truncated >= 0 for one in made):
+            waiting.added(max(one.truncated for one in made))
+        if more := waiting.messages - known:
+            self._warn(table.source, topic, more, waiting.messages)
+
+    def _send_many(
+        self, spark: Session, work: Work, asides: list[str], headers: Headers
+    ) -> list[Made]:
+        """Encode in tasks, and let Spark send. Where tasks find messages that are too large, the
+        keys of these wait in all lanes, so all are encoded again."""
         folder = f"{self._tasks.folder.rstrip('/')}/kafka-{uuid.uuid4().hex}"
         files.make_folder(folder)
         try:
-            paths = [f"{folder}/{number:06d}.parquet" for number in range(len(batch.lanes))]
-            parts = works(work, paths)
-            if any(self._tasks.map(write_messages, parts)):
-                written = [part.path for part in parts]
-                send_by_spark(spark, self._params, topic, written, headers)
+            buckets = min(work.topic.partitions, TASKS)
+            parts = works(work, folder, buckets, asides)
+            made = self._tasks.map(write_messages, parts)
+            held = work.held.union(*(one.held for one in made))
+            if held != work.held:
+                parts = works(replace(work, held=held), folder, buckets, asides)
+                made = self._tasks.map(write_messages, parts)
+            if any(one.rows for one in made):
+                written = [[part.paths[n] for part in parts] for n in range(buckets)]
+                send_by_spark(spark, self._params, work.topic, written, headers)
         finally:
             files.remove_folder(folder)
+        return made
+
+    def _replay(self, table: TableId, topic: Topic, claim: Claim, floor: float) -> None:
+        """Send what waits of keys whose messages the topic takes by now. They count as changes of
+        the last resolved time, so that nothing older follows it."""
+        waiting = self._quarantine(table)
+        if not waiting.has_ready(topic.limit):
+            return
+        floor = max(floor, claim.resolved)
+        made = (
+            routed(not_before(part.select(MESSAGES.names), floor), topic.partitions)
+            for part in waiting.ready(topic.limit)
+        )
+        rows = self._sender.send(topic.name, made, self._constants(table, claim))
+        waiting.sent(topic.limit)
+        logger.info(
+            "Sent %d messages from quarantine, %d are left",
+            rows,
+            waiting.messages,
+            extra={"table": str(table)},
+        )
+
+    def _quarantine(self, table: TableId) -> Quarantine:
+        if table not in self._waiting:
+            self._waiting[table] = Quarantine(folder_of(self._tasks.folder, table))
+        return self._waiting[table]
+
+    def _warn(self, table: TableId, topic: Topic, more: int, all_: int) -> None:
+        logger.warning(
+            "Messages quarantined: %d, now %d. They or earlier ones of their keys are larger than "
+            "the topic's max.message.bytes, which is %d.",
+            more,
+            all_,
+            topic.limit,
+            extra={"table": str(table)},
+        )
 
     def _encoder(self, schema: TableSchema, topic: Topic) -> Encoder:
         options, registry = self._params.feed, self._params.schema_registry
@@ -134,8 +220,12 @@ class KafkaSink:
         if not self._params.resolved:
             return
         name = topic_name(self._params, table.source)
-        with translated(table.source, name):
+        with translated(table.source, name, self._heard):
             claim = self._claim(table, name)
+            waiting = self._quarantine(table.source)
+            if waiting.messages:
+                topic = self._topic(name, waiting)
+                again_where_lost(lambda: self._replay(table.source, topic, claim, 0.0))
             if mark.at <= claim.resolved:
                 return
             self._write(name, table.source, replace(claim, resolved=mark.at))
@@ -147,18 +237,20 @@ class KafkaSink:
         """Give the topic back if it belongs to this replicator. A topic that we made for this table
         alone is removed."""
         name = topic_name(self._params, table.source)
-        with translated(table.source, name):
+        with translated(table.source, name, self._heard):
             claim = self._read_claims(again=True).get(claim_key(name, table.source))
             if claim is None or claim.replicator != table.replicator:
                 return
             if claim.is_made and not self._params.topic:
                 self._topics.remove(name)
             self._known.pop(name, None)
+            self._quarantine(table.source).clear()
             self._write(name, table.source, None)
 
-    def _topic(self, name: str) -> Topic:
+    def _topic(self, name: str, waiting: Quarantine | None = None) -> Topic:
         at, known = self._known.get(name, (0.0, None))
-        if known is None or time.monotonic() - at > KNOWN_SECONDS:
+        seconds = KNOWN_WAITING_SECONDS if waiting and waiting.messages else KNOWN_SECONDS
+        if known is None or time.monotonic() - at > seconds:
             known = self._topics.find(name)
             if known is None:
                 raise ReplicationError("target:kafka-topic-missing", topic=name)
