@@ -253,6 +253,7 @@ def _no_traffic(live: Live) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.long  # `make test` has it in integration/test_verify_path.py and crash/test_repair.py
 def test_rows_that_another_tool_damaged_are_named_and_repaired(watch: Any, live: Live) -> None:
     """Guards the whole way of a verification and a repair, while traffic goes on: of a table with
     three damaged rows exactly these are named and mended, and one that is well is equal."""

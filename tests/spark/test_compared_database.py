@@ -111,6 +111,7 @@ def two_deliveries(
     assert world.counts() == [(3, 0, 0, 0), (1, 1, 1, 1)]
 
 
+@pytest.mark.long  # `make test` has a query and Iceberg each in another test
 def test_a_query_of_postgresql_reaches_iceberg(
     tmp_path: Path, lakehouse_root: Path, spark: Any, database: Database, clock: Clock
 ) -> None:
