@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
-
-LATER = 1.0  # seconds by which drivers and servers wait longer than the look, so that it ends first
+LATER = 1.0
+"""Seconds by which drivers and servers wait longer than the look, so that it ends first."""
 
 
 class Limit:

@@ -75,7 +75,8 @@ ROWS = {
 ADMINISTRATORS = {"/api/v1/audit/", "/audit/", "/api/v1/users/"}
 OPEN = {"login", "logout"}
 COVERED = {
-    "index", "audit", "changefeeds", "statements", "statement", "token-list", "token-detail", "user-list", "user-detail",
+    "index", "audit", "changefeeds", "statements", "statement",
+    "token-list", "token-detail", "user-list", "user-detail",
     "replicator-resync-many",
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
     "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks",

@@ -150,7 +150,7 @@ def test_rows_are_repaired_in_postgresql(
         repaired(world)
 
 
-@pytest.mark.long  # in `make test` a process without a JVM repairs, and verify_path verifies on Spark
+@pytest.mark.long  # `make test` repairs without a JVM
 def test_rows_are_repaired_in_iceberg(world_maker: MakeWorld) -> None:
     """Guards the same in the product as it runs, where a commit of another tool has no
     token."""
