@@ -138,6 +138,18 @@ class Options:
         help="Hours that merged changes stay in the change log.",
         applies="at the next start",
     )  # fmt: skip
+    log_gigabytes: float = _number(
+        "Change log at most", 0.0, 0.0, 1_000_000.0,
+        help="Gigabytes of the change log at which reading waits, and the replicator is stalled; "
+             "0: as REPLICATOR_LOG_LIMIT_BYTES says.",
+        applies="at the next start",
+    )  # fmt: skip
+    warn_hours: float = _number(
+        "Warn below", 6.0, 0.0, 720.0,
+        help="Hours that the source still keeps its log, or that the change log has room for, "
+             "below which the replicator is marked; 0: never.",
+        applies="at once",
+    )  # fmt: skip
     first_copy: str = _choice(
         "First copy", FIRST_COPY,
         help="Whether a target that takes every change gets the rows that are there already; other "

@@ -19,6 +19,7 @@ from replicators.connectors.problems.lookup import message_of
 from replicators.connectors.problems.problem import Severity
 from replicators.models import Replicator
 from runners.metrics.copying import copy_progress
+from runners.metrics.retention import retention_of
 from runners.metrics.status import (
     Facts,
     Shown,
@@ -108,6 +109,7 @@ def _shown(loaded: _Loaded, totals: Totals, live: int, now: datetime) -> Shown:
         tables=totals.tables,
         failing_tables=totals.failing,
         is_log_full=bool(progress and progress.facts.get("is_backpressure")),
+        is_log_short=bool(progress and retention_of(progress.facts, replicator.options).is_short),
         is_source_waited_for=bool(progress and waits_reported(progress.facts, now)),
     )
     return replicator_state(facts, now)
@@ -255,6 +257,7 @@ def replicator_status(replicator: Replicator) -> dict[str, Any]:
         "desired_state": view.replicator.desired_state,
         "lag_seconds": view.lag_seconds,
         "next_delivery_at": view.next_delivery_at,
+        "retention": view.retention.to_json(),
         "consistent_at": consistent_at(replicator),
         "error": reported(view.error),
         "copy": copying and copying.to_json(),

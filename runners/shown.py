@@ -13,6 +13,7 @@ from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.lookup import message_of
 from replicators.models import Replicator
+from runners.metrics.retention import Retention, retention_of
 from runners.metrics.status import FRESH_SECONDS, Shown, tables_held
 from runners.metrics.totals import Totals
 from runners.models import Run, Table
@@ -124,6 +125,11 @@ class ReplicatorView:
     def is_log_full(self) -> bool:
         """Whether reading is paused until the change log has room."""
         return self.is_live and bool(self.facts.get("is_backpressure"))
+
+    @property
+    def retention(self) -> Retention:
+        """How long the source's log and the change log last; unknown while no run measures."""
+        return retention_of(self.facts if self.is_live else {}, self.replicator.options)
 
     @property
     def waits_for(self) -> str:

@@ -39,6 +39,7 @@ class RunState(StrEnum):
 REPLICATOR_STATES = (
     "starting",
     "running",
+    "stalled",
     "stopping",
     "paused",
     "waiting",
@@ -136,6 +137,7 @@ LABELS: dict[str, str] = {
     RepairState.ASKED: "Requested",
     RepairState.REFUSED: "Refused",
     "paused": "Paused",
+    "stalled": "Stalled",
     "not_compared": "Not compared",
 }
 COLOURS: dict[str, str] = {
@@ -155,4 +157,5 @@ COLOURS: dict[str, str] = {
     RepairState.ASKED: "blue",
     RepairState.REFUSED: "red",
     "paused": "amber",
+    "stalled": "amber",
 }

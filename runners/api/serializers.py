@@ -171,6 +171,18 @@ class CopyProgressSerializer(serializers.Serializer[Any]):
     seconds_left = serializers.FloatField(allow_null=True)
 
 
+class RetentionSerializer(serializers.Serializer[Any]):
+    """How long the logs last, as the run measures it. `source_hours_left`: until the source drops
+    log that was not read. `log_hours_left`: until the change log is at its limit, at the growth of
+    the last ten minutes. Null: no limit, no growth, or not known. `warn_hours`: below it, the state
+    is marked (`is_short`)."""
+
+    source_hours_left = serializers.FloatField(allow_null=True)
+    log_hours_left = serializers.FloatField(allow_null=True)
+    warn_hours = serializers.FloatField()
+    is_short = serializers.BooleanField()
+
+
 class StatusSerializer(serializers.Serializer[Any]):
     """A replicator's live state. `failing`: it is retried automatically, or all of its tables fail.
     `lag_seconds` is that of its worst table; null while a table is being copied. `error`: what
@@ -184,6 +196,7 @@ class StatusSerializer(serializers.Serializer[Any]):
     desired_state = serializers.ChoiceField(DESIRED)
     lag_seconds = serializers.FloatField(allow_null=True)
     next_delivery_at = serializers.DateTimeField(allow_null=True)
+    retention = RetentionSerializer()
     consistent_at = ConsistentSerializer(allow_null=True)
     error = TableErrorSerializer(allow_null=True)
     copy = CopyProgressSerializer(allow_null=True)
@@ -207,6 +220,7 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(REPLICATOR_STATES, source="shown.state")
     state_label = serializers.CharField(source="shown.label")
     is_log_full = serializers.BooleanField()
+    retention = RetentionSerializer()
     waits_for = serializers.CharField()
     desired_state = serializers.ChoiceField(DESIRED, source="replicator.desired_state")
     lag_seconds = serializers.FloatField(allow_null=True)

@@ -29,6 +29,7 @@ class Facts:
     failing_tables: int = 0
     is_log_full: bool = False
     is_source_waited_for: bool = False
+    is_log_short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,12 @@ def _title(code: str) -> str:
 
 
 def _running(facts: Facts) -> Shown:
-    """A running replicator's state, with what a person should look into: failing tables, and a full
-    change log, which pauses reading."""
+    """A running replicator's state, with what a person should look into: failing tables, a full
+    change log, which pauses reading (`stalled`), and a log that is kept for few more hours."""
     count = facts.failing_tables
     words = ["change log full"] if facts.is_log_full else []
+    if facts.is_log_short:
+        words.append("log running short")
     if count and count == facts.tables:
         label = "Its only table failing" if count == 1 else f"All {count} tables failing"
         return Shown("failing", ", ".join([label, *words]), COLOURS[TableState.FAILING])
@@ -64,14 +67,17 @@ def _running(facts: Facts) -> Shown:
         words.append("waiting at the source")
     if count:
         words.append(f"{'1 table' if count == 1 else f'{count} tables'} failing")
+    if facts.is_log_full:
+        return Shown("stalled", f"Stalled: {', '.join(words)}", COLOURS["stalled"])
     if not words:
         return Shown("running", "Running", COLOURS[RunState.RUNNING])
     return Shown("running", ", ".join(["Running", *words]), "amber")
 
 
 def replicator_state(facts: Facts, now: datetime) -> Shown:
-    """One of: deleting, starting, running, stopping, paused, failed (waits for a person), failing
-    (retried by itself, or running while all of its tables fail), waiting (for a free slot)."""
+    """One of: deleting, starting, running, stalled (reading waits for room), stopping,
+    paused, failed (waits for a person), failing (retried by itself, or running while all of its
+    tables fail), waiting (for a free slot)."""
     if facts.is_deleting:
         return Shown("deleting", "Deleting", "amber")
     if facts.run_state is RunState.STOPPING or (facts.run_state and facts.desired == "paused"):

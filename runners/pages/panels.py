@@ -229,6 +229,7 @@ class SourceLog:
     said_at: datetime | None
     is_stale: bool
     log_bytes: int | None
+    limit_bytes: int | None
     segments_waiting: int | None
     is_backpressure: bool
 
@@ -249,6 +250,7 @@ def source_log(view: ReplicatorView, now: datetime) -> SourceLog:
         said_at=said_at,
         is_stale=view.is_live and (said_at is None or now - said_at > age),
         log_bytes=facts.get("log_bytes"),
+        limit_bytes=facts.get("log_limit_bytes"),
         segments_waiting=facts.get("segments_waiting"),
         is_backpressure=view.is_log_full,
     )

@@ -49,6 +49,7 @@ def settings_of(replicator: Replicator) -> RunnerSettings:
         merge_seconds=options.merge_seconds,
         keep_seconds=options.keep_hours * 3600,
         retry_seconds=options.retry_minutes * 60,
+        log_limit_bytes=round(options.log_gigabytes * 1e9) or settings.RUNNER.log_limit_bytes,
     )
 
 

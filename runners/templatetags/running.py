@@ -40,6 +40,7 @@ ICONS = {
     "stopping": "player-stop",
     "stopped": "player-stop",
     "paused": "player-pause",
+    "stalled": "alert-triangle",
     "failed": "circle-x",
     "lost": "circle-x",
     "deleting": "trash",

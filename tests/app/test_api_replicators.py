@@ -38,7 +38,7 @@ def test_status_has_exactly_the_fields_that_are_promised(
     body = api.get(_url(replicator, "status/")).json()
     assert set(body) == {
         "id", "name", "state", "desired_state", "lag_seconds", "consistent_at", "error", "copy",
-        "next_delivery_at", "tables",
+        "next_delivery_at", "retention", "tables",
     }  # fmt: skip
     assert body["consistent_at"] is None
     assert body["state"] == "paused"
@@ -76,10 +76,37 @@ def test_a_change_log_without_room_is_reported(api: Client, replicator: Replicat
     Replicator.objects.update(desired_state="running")
     Progress.objects.update(facts={"is_backpressure": True})
     (line,) = api.get("/api/v1/replicators/").json()["results"]
-    assert (line["state_label"], line["is_log_full"]) == ("Running, change log full", True)
+    assert (line["state"], line["state_label"]) == ("stalled", "Stalled: change log full")
+    assert line["is_log_full"]
     run_transition(run=run, event="run_stopped")
     (line,) = api.get("/api/v1/replicators/").json()["results"]
     assert not line["is_log_full"]
+
+
+def test_how_long_the_logs_last_is_reported_and_marked(
+    api: Client, replicator: Replicator, browser: Client
+) -> None:
+    """Guards the warning before log is lost: fields of REST, the label, and the page name which log
+    is short. Each replicator has its own limit."""
+    run = make_run(replicator, state=RunState.RUNNING)
+    Replicator.objects.update(desired_state="running", options={"warn_hours": 8.0})
+    measured = {"hours_left": 7.5, "log_hours_left": 30.0, "log_bytes": 1, "log_limit_bytes": 9}
+    Progress.objects.update(facts=measured)
+    (line,) = api.get("/api/v1/replicators/").json()["results"]
+    expected = {
+        "source_hours_left": 7.5, "log_hours_left": 30.0, "warn_hours": 8.0, "is_short": True,
+    }  # fmt: skip
+    assert line["retention"] == expected
+    assert (line["state"], line["state_label"]) == ("running", "Running, log running short")
+    assert api.get(_url(replicator, "status/")).json()["retention"] == expected
+    html = browser.get(replicator.get_absolute_url()).content.decode()
+    assert 'data-testid="retention-source"' in html and 'data-testid="retention-log"' not in html
+    Replicator.objects.update(options={"warn_hours": 0.0})
+    (line,) = api.get("/api/v1/replicators/").json()["results"]
+    assert not line["retention"]["is_short"] and line["state_label"] == "Running"
+    run_transition(run=run, event="run_stopped")
+    (line,) = api.get("/api/v1/replicators/").json()["results"]
+    assert line["retention"]["source_hours_left"] is None, "nobody measures now"
 
 
 def test_what_the_source_is_waited_for_is_reported_while_it_is(

@@ -15,7 +15,7 @@ from replicators.models import Replicator
 from replicators.services import replicator_create, replicator_update
 from replicators.targets.files.params import LENGTHS, FilesParams
 from runners.supervision.jobs import settings_of
-from tests.app.factories import config_fields
+from tests.app.factories import config_fields, make_replicator
 from tests.app.pages import page
 from tests.app.wizarding import address, make_draft, press
 
@@ -79,3 +79,11 @@ def test_the_page_that_edits_a_replicator_names_the_same_default(
     html = page(browser, f"/replicators/{made.pk}/edit/")
     assert "default 50<br>" in html and 'name="options.merge_seconds" value="50"' in html
     assert Replicator.objects.get().options["merge_seconds"] == 50
+
+
+def test_a_replicator_may_have_a_limit_of_its_own(editor: Any, settings: Any) -> None:
+    """Guards the disk budget of one replicator beside that of all; 0 is that of all."""
+    made = make_replicator(options={"log_gigabytes": 2.5})
+    assert settings_of(made).log_limit_bytes == 2_500_000_000
+    made.options = {"log_gigabytes": 0}
+    assert settings_of(made).log_limit_bytes == settings.RUNNER.log_limit_bytes

@@ -251,6 +251,7 @@ def test_every_state_of_a_replicator_is_shown_with_a_label_and_a_colour() -> Non
         )
     ]
     shown.append(replicator_state(Facts("running", live_runs=1), now))
+    shown.append(replicator_state(Facts("running", RunState.RUNNING, is_log_full=True), now))
     assert {s.state for s in shown} == set(REPLICATOR_STATES)
     assert all(s.label and s.colour in set(COLOURS.values()) for s in shown)
 

@@ -66,7 +66,7 @@ def test_a_removed_table_comes_back_only_by_being_added(events: list[str]) -> No
 def test_every_state_has_a_label_and_a_colour() -> None:
     """Guards `LABELS` and `COLOURS`: a state without them is a page that fails while it is in that
     state."""
-    for state in [*RunState, *TableState, "paused"]:
+    for state in [*RunState, *TableState, "paused", "stalled"]:
         assert LABELS[state]
         assert COLOURS[state]
 
@@ -82,13 +82,18 @@ def test_every_state_has_a_label_and_a_colour() -> None:
         (Facts("running", RunState.RUNNING), "running", "Running"),
         (
             Facts("running", RunState.RUNNING, is_log_full=True),
+            "stalled",
+            "Stalled: change log full",
+        ),
+        (
+            Facts("running", RunState.RUNNING, is_log_short=True),
             "running",
-            "Running, change log full",
+            "Running, log running short",
         ),
         (
             Facts("running", RunState.RUNNING, is_log_full=True, failing_tables=1),
-            "running",
-            "Running, change log full, 1 table failing",
+            "stalled",
+            "Stalled: change log full, 1 table failing",
         ),
         (
             Facts("running", RunState.RUNNING, failing_tables=2),

@@ -13,6 +13,7 @@ from typing import Any
 from replicators.connectors.control import LogStatus, SourceControl
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.capture.growth import Growth
 from runners.engine.capture.thread import CaptureThread
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
@@ -54,6 +55,7 @@ class Heartbeat:
         self._status = LogStatus()
         self._status_at: float | None = None
         self._clock_offset = time.time() - time.monotonic()
+        self._growth = Growth()
         self.known_until: float | None = None
         self.marks: tuple[tuple[int, float], ...] = ()
 
@@ -154,8 +156,12 @@ class Heartbeat:
         """What the page shows of the source's log and of ours. `source_at`: when the source last
         answered."""
         capture = self._capture()
+        size, limit = self._log.size_bytes, self._settings.log_limit_bytes
+        self._growth.measure(time.monotonic(), size)
         return {
-            "log_bytes": self._log.size_bytes,
+            "log_bytes": size,
+            "log_limit_bytes": limit,
+            "log_hours_left": self._growth.hours_until(limit),
             "retained_bytes": self._status.retained_bytes,
             "is_slot_active": self._status.is_active,
             "hours_left": self._status.hours_left,

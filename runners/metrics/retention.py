@@ -1,0 +1,49 @@
+"""How long the logs that a replicator needs are still kept. Pure; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from replicators.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """`source_hours_left`: until the source drops log that was not read. `log_hours_left`: until
+    the change log is at its limit, at the growth of the last minutes. None: there is no limit, it
+    is not known, or the log does not grow."""
+
+    source_hours_left: float | None
+    log_hours_left: float | None
+    warn_hours: float
+
+    @property
+    def is_source_short(self) -> bool:
+        """Whether the source keeps its log for fewer hours than the warning says."""
+        return _is_short(self.source_hours_left, self.warn_hours)
+
+    @property
+    def is_log_short(self) -> bool:
+        """Whether the change log is full within fewer hours than the warning says."""
+        return _is_short(self.log_hours_left, self.warn_hours)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether one of them is short."""
+        return self.is_source_short or self.is_log_short
+
+    def to_json(self) -> dict[str, float | bool | None]:
+        """The form of REST."""
+        return {**asdict(self), "is_short": self.is_short}
+
+
+def retention_of(facts: Mapping[str, Any], options: Mapping[str, Any]) -> Retention:
+    """From what the run measured, and the replicator's options as they are stored."""
+    warn_hours = Options.readable(options).warn_hours
+    return Retention(facts.get("hours_left"), facts.get("log_hours_left"), warn_hours)
+
+
+def _is_short(hours: float | None, warn_hours: float) -> bool:
+    return hours is not None and hours < warn_hours
