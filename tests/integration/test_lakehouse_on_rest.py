@@ -7,6 +7,7 @@ import http.server
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from replicators.connectors.model.types import Int
 from replicators.connectors.params import parse
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.params import LakehouseParams
-from tests.harness import CATALOG, NAMESPACE, Child, Traffic, World, until
+from tests.harness import CATALOG, NAMESPACE, Child, Traffic, World, make_shop, until
 from tests.iceberg_rest import (
     FOREVER,
     LOST,
@@ -144,15 +145,24 @@ def over_a_kill(world: World, gate: Gate) -> None:
 
 
 @pytest.mark.parametrize(
-    "tables", [("items",), pytest.param(("items", "pairs", "views"), marks=pytest.mark.long)]
+    ("tables", "rows"),
+    [
+        (("items",), 1000),
+        pytest.param(("items", "pairs", "views"), 3000, marks=pytest.mark.long),
+    ],
 )
 def test_a_rest_catalog_has_the_rows_of_the_source_over_a_kill(
-    world_maker: MakeWorld, gate: Gate, monkeypatch: pytest.MonkeyPatch, tables: tuple[str, ...]
+    world_maker: MakeWorld,
+    gate: Gate,
+    monkeypatch: pytest.MonkeyPatch,
+    tables: tuple[str, ...],
+    rows: int,
 ) -> None:
     """Guards the settings of Spark and of pyiceberg, the way of the secret to each of them, and
     tokens that are asked for again while the run goes on."""
     monkeypatch.setattr(OnRest, "uri", gate.url)
-    with world_maker(kind=OnRest, tables=tables, target=gate.fields()) as world:
+    filled = partial(make_shop, rows=rows)
+    with world_maker(kind=OnRest, tables=tables, target=gate.fields(), prepare=filled) as world:
         over_a_kill(world, gate)
 
 

@@ -57,8 +57,8 @@ PLUGIN = TargetPlugin(
     rank=10,
     summary="Open tables in a folder or an object store: Apache Iceberg or Delta Lake.",
     params=LakehouseParams,
-    unseen="Whether a bucket of S3 may be written is seen by the assessment; whether another "
-    "object store may be, when the replicator starts.",
+    unseen="Whether a bucket of S3 may be written, and what a REST catalog allows, is seen by the "
+    "assessment; whether another object store may be written, when the replicator starts.",
     capabilities=TargetCapabilities(
         delivery=Delivery.EXACTLY_ONCE,
         can_read_rows=True,
