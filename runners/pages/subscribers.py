@@ -23,6 +23,7 @@ from runners.pages import panels
 from runners.pages.actions import answer
 from runners.subscribers import Subscriber
 from runners.subscribing.lag import SubscriberShown, subscribers_of
+from runners.subscribing.ranges import parse_ranges
 from runners.subscribing.recent import ChangeShown, recent_changes
 from runners.subscribing.services import (
     refusal_subscribe,
@@ -124,8 +125,22 @@ def _chosen(request: HttpRequest, found: Replicator) -> list[dict[str, Any]]:
     ids = [i for i in form.getlist("table") if i.isascii() and i.isdigit() and len(i) < 19]
     if not ids:
         raise InvalidConfig({"tables": "must name at least one table"})
-    rows = Table.objects.filter(replicator=found, pk__in=ids).values_list("schema_name", "name")
-    return [{"schema": schema, "name": table} for schema, table in rows]
+    rows = Table.objects.filter(replicator=found, pk__in=ids)
+    return [
+        {
+            "schema": schema,
+            "name": table,
+            "ranges": _ranges(f"{schema}.{table}", form.get(f"ranges-{pk}", "")),
+        }
+        for pk, schema, table in rows.values_list("pk", "schema_name", "name")
+    ]
+
+
+def _ranges(table: str, text: str) -> list[list[str | None]]:
+    try:
+        return parse_ranges(text)
+    except ValueError as err:
+        raise InvalidConfig({"tables": f"can't have these ranges of {table}: {err}"}) from err
 
 
 @may_edit

@@ -14,6 +14,7 @@ from runners.models import Table
 from runners.subscribers import Subscriber, SubscriberPosition
 from runners.subscribing.checkpoints import Place, checkpoint_text
 from runners.subscribing.feeds import feed_of, listed
+from runners.subscribing.ranges import ranges_shown
 from runners.subscribing.services import tables_of
 
 OK, BEHIND, AGAIN, NOT_COPIED = "ok", "fell-behind", "copied-again", "not-copied"
@@ -43,6 +44,12 @@ class SubscriberShown:
     def changes_behind(self) -> int:
         """About as many changes wait for it."""
         return sum(p.changes_behind for p in self.positions)
+
+    @property
+    def ranges(self) -> list[tuple[str, str]]:
+        """The tables of which it reads only some keys, with their key ranges."""
+        tables = [t for t in self.row.tables if t.get("ranges")]
+        return [(f"{t['schema']}.{t['name']}", ranges_shown(t["ranges"])) for t in tables]
 
     @property
     def bytes_behind(self) -> int:

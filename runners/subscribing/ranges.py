@@ -47,3 +47,29 @@ def bound_of(value: Any, kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(value, kind)
     except (pa.ArrowException, TypeError, OverflowError) as err:
         raise ValueError(f"must be a value of the key's type, {kind}") from err
+
+
+def parse_ranges(text: str) -> list[list[str | None]]:
+    """Ranges as people write them: `1000..2000, 5000..`, the second value not included. ValueError
+    says what is wrong."""
+    found: list[list[str | None]] = []
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        low, dots, high = (p.strip() for p in part.partition(".."))
+        if not dots or ".." in high or not (low or high):
+            raise ValueError(f"`{part[:60]}` is no range: write from..to, such as 1000..2000")
+        found.append([low or None, high or None])
+    return found
+
+
+def ranges_shown(ranges: Sequence[Sequence[Any]]) -> str:
+    """Ranges as `parse_ranges` reads them."""
+    ends = [["" if bound is None else str(bound) for bound in r] for r in ranges]
+    return ", ".join(f"{low}..{high}" for low, high in ends)
+
+
+def check_ranges(ranges: Sequence[Sequence[Any]], kind: pa.DataType) -> None:
+    """ValueError where a value does not fit the key's type, or a range has no value in it."""
+    for low, high in ranges:
+        ends = [None if bound is None else bound_of(bound, kind) for bound in (low, high)]
+        if None not in ends and pc.greater_equal(*ends).as_py():
+            raise ValueError(f"{ranges_shown([(low, high)])} has no value in it")

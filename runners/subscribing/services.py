@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from replicators.config import target_can
-from replicators.connectors.model.schema import TableId
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
 from runners.events.write import act_add
@@ -21,6 +21,7 @@ from runners.models import Table
 from runners.services import IllegalTransition, replicator_locked
 from runners.subscribers import Subscriber, SubscriberPosition
 from runners.subscribing.checkpoints import Place
+from runners.subscribing.ranges import check_ranges
 
 Actor = AbstractBaseUser | None
 MOST = 1000
@@ -93,6 +94,12 @@ def _choice(replicator: Replicator, asked: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidConfig({"tables": f"may have {RANGES_MOST} ranges of a table at most"})
     if ranges and row.schema and not row.schema.get("key"):
         raise InvalidConfig({"tables": f"can't have ranges of {row}, which has no key"})
+    if ranges and row.schema:
+        schema = TableSchema.from_json(row.schema)
+        try:
+            check_ranges(ranges, schema.arrow_schema().field(schema.key[0]).type)
+        except ValueError as err:
+            raise InvalidConfig({"tables": f"can't have these ranges of {row}: {err}"}) from err
     return {"schema": row.schema_name, "name": row.name, "ranges": ranges}
 
 

@@ -14,10 +14,10 @@ from django.test import Client
 from replicators.audit import AuditEntry
 from replicators.connectors.contract.sink import Change
 from replicators.connectors.model.changes import Op
-from runners.models import Event
-from runners.subscribers import SubscriberPosition
+from runners.models import Event, Table
+from runners.subscribers import Subscriber, SubscriberPosition
 from tests.app.factories import make_replicator
-from tests.app.subscriber_world import FeedWorld, Reader, found, lines_of
+from tests.app.subscriber_world import SCHEMA, FeedWorld, Reader, found, lines_of
 
 pytestmark = pytest.mark.django_db
 
@@ -280,3 +280,30 @@ def test_an_answer_that_waits_comes_with_the_change(
     monkeypatch.setattr("runners.subscribing.waiting.WAITER.wait", wait)
     answer = reader.raw("changes", wait=30)
     assert len(found(lines_of(answer))) == 1 and len(waits) == 2
+
+
+def test_key_ranges_are_given_and_shown_on_the_page(world: FeedWorld, browser: Client) -> None:
+    """Guards the page's key ranges: they are what REST has, the changes are those of the keys, and
+    what is no range of the key says so before anything is registered."""
+    Table.objects.update(schema=SCHEMA.to_json())
+    page_url = f"/replicators/{world.replicator.pk}/subscribers/"
+    pk = world.table.pk
+    form = {"name": "some", "which": "some", "table": [str(pk)]}
+
+    def register(text: str) -> Any:
+        return browser.post(f"{page_url}register/", {**form, f"ranges-{pk}": text})
+
+    for wrong, said in {
+        "5": "from..to", "..": "from..to", "9..5": "no value in it", "a..b": "key&#x27;s type",
+    }.items():  # fmt: skip
+        answer = register(wrong)
+        assert answer.status_code == 409 and said in answer.content.decode(), wrong
+    assert not Subscriber.objects.exists()
+    assert register(" 2..4, 100.. ").status_code == 302
+    (made,) = Subscriber.objects.all()
+    assert made.tables[0]["ranges"] == [["2", "4"], ["100", None]]
+    assert "2..4, 100.." in browser.get(page_url).content.decode()
+    world.change(insert(11, 1), insert(12, 3), insert(13, 4), insert(14, 100))
+    url = f"/api/v1/replicators/{world.replicator.pk}/subscribers/some/changes/"
+    lines = lines_of(browser.get(url))
+    assert [n["sequence"] for n in lines if n["type"] == "change"] == [12, 14]
