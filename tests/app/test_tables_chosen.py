@@ -194,6 +194,7 @@ def test_a_deleted_replicators_removed_tables_stay_where_that_was_asked(
     class Job:
         target = type("T", (), {"jars": lambda *_: (), "spark_conf": lambda *_: {},
                                 "driver_properties": lambda *_: {},
+                                "driver_environment": lambda *_: {},
                                 "writer": lambda *_: Target()})()  # fmt: skip
         target_params = None
 
