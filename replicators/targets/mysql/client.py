@@ -12,10 +12,9 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
-from itertools import groupby
 
 import pyarrow as pa
 import pymysql
@@ -25,15 +24,15 @@ from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import arrow_type
 from replicators.connectors.mysql import sql
-from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import engines, tables, trees
 from replicators.connectors.sql.client import LiveColumns, Names
+from replicators.connectors.sql.dbapi import DbApiClient
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.staged import StagedFiles
-from replicators.connectors.sql.steps import Check, Step
+from replicators.connectors.sql.steps import Step
 from replicators.connectors.target import CurrentRows
 from replicators.targets.mysql import reading
-from replicators.targets.mysql.connections import Connection, Connections, query
+from replicators.targets.mysql.connections import Connection, connect, query
 from replicators.targets.mysql.errors import Refused, translate
 from replicators.targets.mysql.index import key_index
 from replicators.targets.mysql.literals import inserts
@@ -63,7 +62,6 @@ MARK = "replicator "
 other mark that stays when columns are changed."""
 CHANGES = frozenset({"_operation", "_sequence", "_unsent"})
 """A copy with these columns only gets more rows: nothing is looked up by its key."""
-_DDL = (exp.Create, exp.Alter, exp.Drop)
 
 
 def quoted(names: Names) -> str:
@@ -71,14 +69,14 @@ def quoted(names: Names) -> str:
     return ".".join(map(sql.name, names))
 
 
-class MysqlClient:
+class MysqlClient(DbApiClient[Connection]):
     """See `connectors.sql.client.SqlClient`. It connects when it is first asked."""
 
-    publishes_at_once = False
+    faults = (pymysql.Error, OSError, Refused)
 
     def __init__(self, params: MysqlTargetParams) -> None:
+        super().__init__(lambda: connect(params))
         self.params = params
-        self._connections = Connections(params)
         self._loaded: dict[Names, int] = {}
         self._marked: dict[Names, str] = {}
         self._lock = threading.Lock()
@@ -86,7 +84,7 @@ class MysqlClient:
     @cached_property
     def _server(self) -> tuple[bool, bool, int]:
         """Whether it is MariaDB, whether case counts in no name, and the longest statement."""
-        with self._asking() as connection:
+        with self.asking() as connection:
             version, folds, packet = query(connection, SERVER)[0]
         return "mariadb" in str(version).lower(), bool(int(folds)), int(packet)
 
@@ -105,14 +103,14 @@ class MysqlClient:
 
     def make_namespace(self, namespace: Names) -> None:
         """Make the database if it does not exist. No right on it is asked for where it does."""
-        with self._asking() as connection:
+        with self.asking() as connection:
             if not query(connection, HAS_DATABASE, *namespace):
                 query(connection, f"CREATE DATABASE IF NOT EXISTS {sql.name(namespace[0])}")
 
     def table(self, names: Names) -> LiveColumns | None:
         """The table, its mark as its identity; a view of this name is one too. A view's identity is
         made from its query, which the server shows to whoever made the view."""
-        with self._asking() as connection:
+        with self.asking() as connection:
             found = query(connection, TABLE, *names)
         # A catalog may find names of another case, which are other tables where case counts.
         rows = [row for row in found if row[0] == names[-1] or self._server[1]]
@@ -126,24 +124,16 @@ class MysqlClient:
         return LiveColumns(identity, columns)
 
     def _identity_of_view(self, names: Names) -> str:
-        with self._asking() as connection:
+        with self.asking() as connection:
             found = query(connection, VIEW, *names)
         text = str(found[0][0] or "") if found else ""
         return f"view {hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
 
     def tables(self, namespace: Names, prefix: str) -> tuple[str, ...]:
         """The names of a database's tables that begin with `prefix`."""
-        with self._asking() as connection:
+        with self.asking() as connection:
             found = query(connection, TABLES, *namespace, len(prefix), prefix)
         return tuple(str(name) for (name,) in found)
-
-    def query(self, tree: exp.Query) -> pa.Table:
-        """The rows of a small query."""
-        with self._asking() as connection, connection.cursor() as cursor:
-            cursor.execute(self.dialect.sql(tree))
-            rows, names = cursor.fetchall(), [d[0] for d in cursor.description or ()]
-        columns = list(zip(*rows, strict=True)) if rows else [() for _ in names]
-        return pa.Table.from_arrays([pa.array(values) for values in columns], names)
 
     def make(self, names: Names, schema: TableSchema, *, job: str) -> None:
         """Make an empty table for a copy; its key's index is made when it is published."""
@@ -161,28 +151,13 @@ class MysqlClient:
         def is_done() -> bool:
             return self._count(names) == before + rows
 
-        with self._transaction(is_done) as connection:
+        with self.transaction(is_done) as connection:
             for batch in staged.read():
                 for text in inserts(quoted(names), batch, most):
                     connection.query(text)
                 rows += batch.num_rows
         with self._lock:
             self._loaded[names] = before + rows
-
-    def run(self, steps: Sequence[Step], *, job: str) -> None:
-        """Run the steps as one transaction. A repeat of a merge whose answer was lost finds its
-        sequence in the progress row."""
-        with self._transaction() as connection:
-            self._run(connection, steps)
-
-    def change(self, steps: Sequence[Step], *, job: str) -> None:
-        """Run steps that change tables, each by itself. Between them are transactions."""
-        for is_of_table, some in groupby(steps, _is_of_table):
-            if not is_of_table:
-                self.run(tuple(some), job=job)
-                continue
-            with self._asking() as connection:
-                self._run(connection, some)
 
     def publish(
         self,
@@ -207,7 +182,7 @@ class MysqlClient:
             moves = f"{quoted(staged)} TO {quoted(live)}"
             if now is not None:
                 moves = f"{quoted(live)} TO {quoted(old)}, {moves}"
-            with self._asking() as connection:
+            with self.asking() as connection:
                 query(connection, f"DROP TABLE IF EXISTS {quoted(old)}")
                 query(connection, f"RENAME TABLE {moves}")
         self.run(record(identity), job=job)
@@ -222,7 +197,7 @@ class MysqlClient:
         if schema.key and not {c.name for c in schema.columns} >= CHANGES:
             key = [schema.column(name) for name in schema.key]
             actions.append(f"ADD INDEX {sql.name('_replicator_key')} ({key_index(key)})")
-        with self._asking() as connection:
+        with self.asking() as connection:
             query(connection, f"ALTER TABLE {quoted(staged)} {', '.join(actions)}")
 
     def current_rows(
@@ -233,84 +208,40 @@ class MysqlClient:
 
     def drop(self, names: Names) -> None:
         """Remove a staging table."""
-        with self._asking() as connection:
+        with self.asking() as connection:
             query(connection, f"DROP TABLE IF EXISTS {quoted(names)}")
         with self._lock:
             self._loaded.pop(names, None)
 
-    def close(self) -> None:
-        """Close all connections."""
-        self._connections.close()
+    def is_open(self, connection: Connection) -> bool:
+        """Whether the connection was not lost."""
+        return bool(connection.open)
+
+    def translated(self, err: BaseException) -> Exception:
+        """An error of PyMySQL as one of ours."""
+        return translate(err, self.params)
+
+    def begin(self, connection: Connection) -> None:
+        """Begin a transaction."""
+        connection.begin()
+
+    def prepare(self, connection: Connection, tree: exp.Expression | exp.Query) -> None:
+        """Make the statement's database the session's: a DELETE with an alias needs that."""
+        found = tree.find(exp.Table)
+        if found is not None and found.db:
+            connection.select_db(found.db)
 
     def _make(self, names: Names, columns: Sequence[Column]) -> None:
         made = tables.create(self.dialect, trees.table(names), columns)
         with self._lock:
             self._marked.pop(names, None)
-        with self._asking() as connection:
+        with self.asking() as connection:
             query(connection, f"DROP TABLE IF EXISTS {quoted(names)}")
             with connection.cursor() as cursor:
                 cursor.execute(self.dialect.sql(made))
 
     def _count(self, names: Names) -> int:
         """How many rows a table has. It waits for transactions that still add some."""
-        with self._asking() as connection:
+        with self.asking() as connection:
             text = f"SELECT count(*) FROM {quoted(names)} LOCK IN SHARE MODE"
             return int(query(connection, text)[0][0])
-
-    @contextmanager
-    def _asking(self) -> Iterator[Connection]:
-        """The thread's connection, outside of any transaction."""
-        try:
-            yield self._connections.get()
-        except (pymysql.Error, OSError) as err:
-            raise translate(err, self.params) from err
-
-    @contextmanager
-    def _transaction(self, is_done: Callable[[], bool] | None = None) -> Iterator[Connection]:
-        """A transaction, committed at the end of the block. Any error rolls it back. `is_done` says
-        whether it was committed after all, where the answer to the COMMIT was lost."""
-        connection, is_committing = self._connections.get(), False
-        try:
-            connection.begin()
-            yield connection
-            is_committing = True
-            connection.commit()
-        except BaseException as err:
-            if connection.open:
-                _roll_back(connection)
-            elif is_committing and is_done is not None and is_done():
-                return
-            if isinstance(err, (pymysql.Error, OSError, Refused)):
-                raise translate(err, self.params) from err
-            raise
-
-    def _run(self, connection: Connection, steps: Iterable[Step]) -> None:
-        for step in steps:
-            _use_database(connection, step.query if isinstance(step, Check) else step.tree)
-            with connection.cursor() as cursor:
-                if not isinstance(step, Check):
-                    cursor.execute(self.dialect.sql(step.tree))
-                    continue
-                cursor.execute(self.dialect.sql(step.query))
-                if cursor.fetchone() is not None:
-                    raise ReplicationError(step.code)
-
-
-def _roll_back(connection: Connection) -> None:
-    """Roll back, or end the connection: the next BEGIN would commit what is left open."""
-    try:
-        connection.rollback()
-    except (pymysql.Error, OSError):
-        with suppress(pymysql.Error, OSError):
-            connection.close()
-
-
-def _use_database(connection: Connection, tree: exp.Expression | exp.Query) -> None:
-    """Make the statement's database the session's: a DELETE with an alias needs that."""
-    found = tree.find(exp.Table)
-    if found is not None and found.db:
-        connection.select_db(found.db)
-
-
-def _is_of_table(step: Step) -> bool:
-    return not isinstance(step, Check) and isinstance(step.tree, _DDL)

@@ -13,11 +13,10 @@ from pymysql.converters import conversions, convert_timedelta
 
 from replicators.connectors import limits
 from replicators.connectors.mysql import tls
-from replicators.connectors.sql.per_thread import PerThread
 from replicators.targets.mysql.errors import CONNECT_SECONDS, LOCK_SECONDS, translate
 from replicators.targets.mysql.params import MysqlTargetParams
 
-__all__ = ["Connection", "Connections", "connect", "query"]
+__all__ = ["Connection", "connect", "query"]
 
 LOOK_SECONDS = 60
 SETTINGS = (
@@ -89,10 +88,3 @@ def query(connection: Connection, text: str, *values: Any) -> list[tuple[Any, ..
     with connection.cursor() as cursor:
         cursor.execute(text, values or None)
         return list(cursor.fetchall())
-
-
-class Connections(PerThread[Connection]):
-    """Lends each thread its connection."""
-
-    def __init__(self, params: MysqlTargetParams) -> None:
-        super().__init__(lambda: connect(params), lambda made: bool(made.open))

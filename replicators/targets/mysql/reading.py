@@ -5,7 +5,6 @@ different ones, since connections of MySQL can't share a snapshot."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -19,18 +18,11 @@ from replicators.connectors.arrow import reading
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import (
-    Array,
-    Boolean,
-    Bytes,
     Float,
-    LogicalType,
-    Time,
-    Timestamp,
-    arrow_type,
 )
 from replicators.connectors.mysql import sql
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.sql import engines
+from replicators.connectors.sql import engines, texts
 from replicators.connectors.sql.client import Names
 from replicators.connectors.sql.reading import QueriedRows
 from replicators.targets.mysql.connections import TEXTS, Connection, connect
@@ -70,8 +62,8 @@ class MysqlRows(QueriedRows[Connection]):
             cursor.execute(query)
             while rows := cursor.fetchmany(ROWS_AT_ONCE):
                 arrays = [
-                    _values(list(values), c.type)
-                    for values, c in zip(zip(*rows, strict=True), columns, strict=True)
+                    texts.values(list(found), c.type)
+                    for found, c in zip(zip(*rows, strict=True), columns, strict=True)
                 ]
                 yield reading.fitted(pa.Table.from_arrays(arrays, wanted.names), wanted)
 
@@ -98,45 +90,3 @@ def opened(
     if client.table(names) is None:
         raise ReplicationError("target:table-missing", table=schema.id)
     yield MysqlRows(client.params, names, schema, mode)
-
-
-def _values(texts: list[Any], kind: LogicalType) -> pa.Array:
-    """A column's neutral values, from the server's texts."""
-    match kind:
-        case Bytes():
-            return pa.array(texts, pa.binary())
-        case Array(of=of):
-            return _lists(texts, of)
-        case Boolean():
-            return pa.array(texts, pa.string()).cast(pa.int8()).cast(pa.bool_())
-        case Timestamp():
-            return pa.array(texts, pa.string()).cast(pa.timestamp("us")).cast(arrow_type(kind))
-        case Time():
-            return pa.array(texts, pa.string())
-        case Float():
-            return pa.array(texts, pa.string()).cast(pa.float64()).cast(arrow_type(kind))
-    return pa.array(texts, pa.string()).cast(arrow_type(kind))
-
-
-def _lists(texts: list[str | None], of: LogicalType) -> pa.Array:
-    """Lists, from JSON. `NaN` and the like are quoted there."""
-    found = [None if t is None else json.loads(t, parse_float=str, parse_int=str) for t in texts]
-    items = [_item(item, of) for items in found for item in items or ()]
-    ends = [0]
-    for some in found:
-        ends.append(ends[-1] + len(some or ()))
-    values = _values(items, of)
-    fitted = values if values.type == arrow_type(of) else _times(values)
-    is_null = pa.array([some is None for some in found])
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), fitted, mask=is_null)
-
-
-def _item(item: Any, of: LogicalType) -> Any:
-    if isinstance(item, bool):
-        return "1" if item else "0"
-    return bytes.fromhex(item) if isinstance(of, Bytes) and item is not None else item
-
-
-def _times(texts: pa.Array) -> pa.Array:
-    wanted = pa.schema([pa.field("t", pa.time64("us"))])
-    return reading.fitted(pa.table({"t": texts}), wanted).column(0).combine_chunks()
