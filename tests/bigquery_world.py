@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from google.cloud.bigquery import Client
 
+from replicators.connectors.sql.places import one_per_table
 from replicators.targets.bigquery.connection import open_client
-from replicators.targets.bigquery.naming import progress_names
 from replicators.targets.bigquery.params import BigQueryParams
 from tests.harness import World, until
 
@@ -68,7 +68,7 @@ class BigQueryWorld(World):
 
     def tokens(self, name: str) -> list[int]:
         """The sequence that the copy reached."""
-        place = progress_names((PROJECT, self.params.dataset, name))[-1]
+        place = one_per_table((PROJECT, self.params.dataset, name))[-1]
         table = f"`{PROJECT}`.`{self.params.dataset}`.`{place}`"
         return [r["sequence"] for r in self.query(f"SELECT sequence FROM {table}")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,13 @@ def one_per_namespace(names: Names) -> Names:
     return (*names[:-1], PROGRESS)
 
 
+def one_per_table(names: Names) -> Names:
+    """The progress table of a target table: each has its own. For databases in which transactions
+    that change one table at the same time end each other, or wait for each other."""
+    digest = hashlib.sha256(names[-1].encode()).hexdigest()[:16]
+    return (*names[:-1], f"{PROGRESS}_{digest}")
+
+
 def no_view(_: Names) -> None:
     """No table has a view."""
 
@@ -25,8 +33,7 @@ class SqlPlaces:
 
     `names`: the target table of a source table. `folder`: a folder or URL that the run's tasks can
     write to; a snapshot's files wait there until they are loaded. `progress`: the progress table of
-    a target table. Where transactions that change one table at the same time end each other
-    (BigQuery), give each target table a progress table of its own. `view`: the view of the living
+    a target table, `one_per_namespace` or `one_per_table`. `view`: the view of the living
     rows of a target table; None: it gets none. `hidden`: columns that a view leaves out beside the
     mode's.
     """

@@ -42,6 +42,7 @@ from replicators.connectors.sql.client import (
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.evolve import Alteration, Note, Types, plan
 from replicators.connectors.sql.places import SqlPlaces as SqlPlaces
+from replicators.connectors.sql.places import one_per_table
 from replicators.connectors.sql.staged import staged_batch, staged_snapshot
 from replicators.connectors.sql.state import (
     COLUMNS,
@@ -61,6 +62,7 @@ from replicators.connectors.target import (
     TargetTable,
     Token,
 )
+from replicators.connectors.view_fields import view_row
 
 OPTIONS = {"compression": "zstd", "compression_level": 1, "use_dictionary": False}
 """How tasks write a snapshot's files: they are read once and removed."""
@@ -543,8 +545,17 @@ class SqlMergeTarget:
             steps.append(self._progress(there.names).forgotten(row))
             view = self._views.change(table, there.names, None, is_forced=True)
             self._views.drop(table, there.names, steps, view, self._job)
-            with self._lock:  # a client may remove an empty progress table
-                self._known.discard(self._places.progress(there.names))
+            self._drop_progress(there.names)
+
+    def _drop_progress(self, names: Names) -> None:
+        """Remove a progress table that was for this table alone."""
+        progress = self._places.progress(names)
+        with self._lock:
+            self._known.discard(progress)
+        if self._places.progress is one_per_table and self._client.table(progress) is not None:
+            rows = (self._progress(names).find(n) for n in (names[-1], view_row(names[-1])))
+            if not any(self._client.query(row).num_rows for row in rows):
+                self._client.drop(progress)
 
 
 def _snapshot_place(table: TargetTable, schema: TableSchema, folder: str) -> SnapshotPlace:

@@ -15,10 +15,11 @@ from replicators.connectors.problems.message import Scope
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.sql.client import Names
+from replicators.connectors.sql.taken import is_view_taken, row_of
 from replicators.connectors.target import FitKind
-from replicators.connectors.view_fields import view_problems, view_row
+from replicators.connectors.view_fields import view_problems
 from replicators.targets.bigquery import dialect, layout, naming
-from replicators.targets.bigquery.client import BigQueryClient, row_of
+from replicators.targets.bigquery.client import BigQueryClient
 from replicators.targets.bigquery.connection import open_client
 from replicators.targets.bigquery.errors import code_of, reason_of
 from replicators.targets.bigquery.params import BigQueryParams
@@ -184,7 +185,7 @@ class BigQueryChecks(Closing):
         live = client.table(names)
         if live is None:
             return []
-        row = row_of(client, names, naming.progress_names)
+        row = row_of(client, names)
         is_own = row is not None and row.replicator == replicator and bool(replicator)
         if not is_own and (row is not None or self.params.existing_tables == "refuse"):
             return [Problem.of("target:table-taken", table=table, target=".".join(names))]
@@ -201,7 +202,7 @@ class BigQueryChecks(Closing):
             return []
         try:
             client = BigQueryClient(self._opened(), self.params)
-            taken = [t for t, p in views.items() if _is_taken(client, tables[t], p, replicator)]
+            taken = [t for t, p in views.items() if is_view_taken(client, tables[t], p, replicator)]
         except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
             return [self._problem(err, "project")]
 
@@ -223,15 +224,6 @@ class BigQueryChecks(Closing):
             for right in TABLE_RIGHTS
             if right not in has
         ]
-
-
-def _is_taken(client: BigQueryClient, names: Names, view: Names, replicator: str) -> bool:
-    """Whether something that is not this replicator's lies at the place of a table's view."""
-    if client.table(view) is None:
-        return False
-    own = (*names[:-1], view_row(names[-1]))
-    row = row_of(client, own, lambda _: naming.progress_names(names))
-    return row is None or not replicator or (row.replicator, row.uuid) != (replicator, view[-1])
 
 
 def _expiring(found: bigquery.Dataset) -> list[Problem]:

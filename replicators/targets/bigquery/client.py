@@ -30,7 +30,6 @@ from replicators.connectors.sql import tables, trees
 from replicators.connectors.sql.client import LiveColumns, Names
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.staged import StagedFiles
-from replicators.connectors.sql.state import Progress, ProgressTable, found
 from replicators.connectors.sql.steps import Step
 from replicators.connectors.target import CurrentRows
 from replicators.targets.bigquery import dialect, layout, naming, reading, types
@@ -439,13 +438,3 @@ def _dense(lists: pa.ListArray) -> pa.ListArray:
     return pa.ListArray.from_arrays(
         pa.array(offsets), elements.filter(kept), type=lists.type, mask=lists.is_null()
     )
-
-
-def row_of(
-    client: BigQueryClient, names: Names, progress: Callable[[Names], Names]
-) -> Progress | None:
-    """The progress row of a target table; None where there is none."""
-    place = progress(names)
-    if client.table(place) is None:
-        return None
-    return found(client.query(ProgressTable(client.dialect, place).find(names[-1])))

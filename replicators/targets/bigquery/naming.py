@@ -3,7 +3,6 @@ driver."""
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import replace
@@ -70,13 +69,6 @@ def view(params: BigQueryParams, names: tuple[str, ...]) -> tuple[str, ...] | No
     while len(made.encode()) + len(params.view_suffix) > LONGEST_TABLE_BYTES:
         made = made[:-1]
     return (*names[:-1], f"{made}{params.view_suffix}")
-
-
-def progress_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The progress table of a target table. Each has its own: transactions of BigQuery that change
-    the same table at the same time end each other."""
-    digest = hashlib.sha256(names[-1].encode()).hexdigest()[:16]
-    return (*names[:-1], f"_replicator_progress_{digest}")
 
 
 def renamed(schema: TableSchema) -> TableSchema:

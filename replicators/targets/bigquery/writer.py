@@ -13,6 +13,8 @@ from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql.client import Names
 from replicators.connectors.sql.evolve import Types
+from replicators.connectors.sql.places import one_per_table
+from replicators.connectors.sql.taken import row_of
 from replicators.connectors.sql.target import SqlMergeTarget, SqlPlaces
 from replicators.connectors.target import (
     CurrentRows,
@@ -23,7 +25,7 @@ from replicators.connectors.target import (
     Token,
 )
 from replicators.targets.bigquery import naming, types
-from replicators.targets.bigquery.client import BigQueryClient, row_of
+from replicators.targets.bigquery.client import BigQueryClient
 from replicators.targets.bigquery.connection import open_client
 from replicators.targets.bigquery.cost import Estimates, Used, cost_of
 from replicators.targets.bigquery.errors import translate
@@ -50,7 +52,7 @@ class BigQueryWriter:
         places = SqlPlaces(
             lambda table: naming.names(params, table),
             folder,
-            naming.progress_names,
+            one_per_table,
             lambda names: naming.view(params, names),
             frozenset({naming.SEQUENCE}) if params.sequence_column else frozenset(),
         )
@@ -89,7 +91,7 @@ class BigQueryWriter:
         """Whether a table that no replicator made gives way to a copy."""
         if self._params.existing_tables != "replace":
             return False
-        return row_of(self.client, self.names(table.source), naming.progress_names) is None
+        return row_of(self.client, self.names(table.source)) is None
 
     def _shown(self, schema: TableSchema) -> TableSchema:
         return naming.shown(self._params, schema)
@@ -160,9 +162,7 @@ class BigQueryWriter:
             if staged := self._staged.pop(table.source, None):
                 self.client.remove(staged)
             self._inner.drop(table)
-            progress = naming.progress_names(names)
-            if row_of(self.client, names, naming.progress_names) is None:
-                self.client.remove(progress)
+            if row_of(self.client, names) is None:
                 self.client.remove(naming.staging_names(names))
             if not self._params.dataset:
                 self.client.remove_dataset(names[:-1])
