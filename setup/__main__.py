@@ -40,6 +40,10 @@ def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
                 ("Kafka for the tests", steps.kafka_broker),
                 ("a schema registry for the tests", steps.schema_registry),
                 ("an Iceberg REST catalog for the tests", steps.rest_catalog),
+                (
+                    "a Snowflake emulator for the tests",
+                    lambda: steps.snowflake_emulator(sys.executable),
+                ),
             ]
             if with_tests
             else []

@@ -21,6 +21,8 @@ RUNTIME = ROOT / "var" / "runtime"
 EMULATOR = ROOT / "var" / "bqemulator"
 EMULATOR_LIST = ROOT / "setup" / "bqemulator.txt"
 EMULATOR_EXTENSIONS = ("spatial", "icu", "json")
+FAKESNOW = ROOT / "var" / "fakesnow"
+FAKESNOW_LIST = ROOT / "setup" / "fakesnow.txt"
 JARS = ROOT / "var" / "jars"
 SEARCH = ROOT / "var" / "opensearch"
 KAFKA = ROOT / "var" / "kafka"
@@ -39,6 +41,7 @@ PACKAGES_DEV = Stamp(
 )
 PACKAGES_RUNTIME = Stamp(RUNTIME / ".packages", (ROOT / "requirements.txt",))
 PACKAGES_EMULATOR = Stamp(EMULATOR / ".packages", (EMULATOR_LIST,))
+PACKAGES_FAKESNOW = Stamp(FAKESNOW / ".packages", (FAKESNOW_LIST,))
 JAR_LIST = Stamp(JARS / ".stamp", (ROOT / "jars" / "pom.xml",))
 SEARCH_LIST = Stamp(SEARCH / ".stamp", (ROOT / "jars" / "opensearch.xml",))
 KAFKA_LIST = Stamp(KAFKA / ".stamp", (ROOT / "jars" / "kafka.xml",))
@@ -142,15 +145,16 @@ def python_packages(python: str, *, with_tests: bool) -> None:
 def runtime_packages(python: str) -> None:
     """Make a second environment from requirements.txt alone. Tests run the program in it, as a user
     would."""
-    if PACKAGES_RUNTIME.is_valid():
-        return
-    shutil.rmtree(RUNTIME, ignore_errors=True)
-    run("runtime-venv", [python, "-m", "venv", str(RUNTIME)], needs=NETWORK)
-    pip = [str(RUNTIME / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    listing = str(ROOT / "requirements.txt")
-    command = [*pip, "--no-input", "install", "--progress-bar=off", "--requirement", listing]
-    run("runtime-pip", command, needs=NETWORK)
-    PACKAGES_RUNTIME.write()
+    if not PACKAGES_RUNTIME.is_valid():
+        _environment("runtime", RUNTIME, ROOT / "requirements.txt", python)
+        PACKAGES_RUNTIME.write()
+
+
+def snowflake_emulator(python: str) -> None:
+    """Make the environment of fakesnow, which the tests of the Snowflake target run against."""
+    if not PACKAGES_FAKESNOW.is_valid():
+        _environment("fakesnow", FAKESNOW, FAKESNOW_LIST, python)
+        PACKAGES_FAKESNOW.write()
 
 
 def bigquery_emulator(python: str) -> None:
@@ -158,18 +162,24 @@ def bigquery_emulator(python: str) -> None:
     into its home, so that it downloads nothing when it starts."""
     if PACKAGES_EMULATOR.is_valid():
         return
-    shutil.rmtree(EMULATOR, ignore_errors=True)
-    run("bqemulator-venv", [python, "-m", "venv", str(EMULATOR)], needs=NETWORK)
-    own = str(EMULATOR / "bin" / "python")
-    pip = [own, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-    command = [*pip, "--progress-bar=off", "--requirement", str(EMULATOR_LIST)]
-    run("bqemulator-pip", command, needs=NETWORK)
+    own = _environment("bqemulator", EMULATOR, EMULATOR_LIST, python)
     home = EMULATOR / "home"
     home.mkdir()
     code = f"import duckdb_extensions as d; [d.import_extension(n) for n in {EMULATOR_EXTENSIONS}]"
     env = {**os.environ, "HOME": str(home)}
     run("bqemulator-extensions", [own, "-c", code], needs="This is a fault of ours.", env=env)
     PACKAGES_EMULATOR.write()
+
+
+def _environment(name: str, folder: Path, listed: Path, python: str) -> str:
+    """Make an environment of its own from a list of packages. Returns its Python."""
+    shutil.rmtree(folder, ignore_errors=True)
+    run(f"{name}-venv", [python, "-m", "venv", str(folder)], needs=NETWORK)
+    own = str(folder / "bin" / "python")
+    pip = [own, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+    command = [*pip, "--progress-bar=off", "--requirement", str(listed)]
+    run(f"{name}-pip", command, needs=NETWORK)
+    return own
 
 
 def _with_java() -> dict[str, str]:

@@ -27,6 +27,7 @@ from tests.progress import Progress
 from tests.report import UNKNOWN, Report, tested_commit
 from tests.search_server import SearchServer
 from tests.servers import Database, fresh_database
+from tests.snowflake_server import SnowflakeServer
 from tests.spark_fixtures import lakehouse_root, spark
 from tests.turns import turns
 
@@ -126,6 +127,13 @@ def mysql() -> Iterator[SqlServer]:
 def bigquery() -> Iterator[EmbeddedBigQuery]:
     """One BigQuery emulator for the whole session; tests use datasets of their own."""
     with EmbeddedBigQuery() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def snowflake() -> Iterator[SnowflakeServer]:
+    """One Snowflake emulator for the whole session; tests use databases of their own."""
+    with SnowflakeServer() as server:
         yield server
 
 
