@@ -31,6 +31,7 @@ PLACES = {
     "postgresql": {"database", "schema"},
     "mysql": {"database"},
     "bigquery": {"project", "dataset", "location", "endpoint"},
+    "snowflake": {"account", "database", "schema"},
     "elasticsearch": {"index", "json"},
     "subscribers": {"location"},
     "kafka": {"topic_prefix", "topic", "envelope", "record", "format"},

@@ -107,9 +107,14 @@ def fill_postgresql(page: Page, database: Source, **changes: Any) -> None:
 
 def fill_mysql(page: Page, given: dict[str, Any], **changes: Any) -> None:
     """A MySQL or MariaDB server, which the copies go to."""
-    page.locator('input[name="target_kind"][value="mysql"]').check()
-    expect(page.locator('[name="target.host"]')).to_be_visible()
-    for name, value in {**given, **changes}.items():
+    fill_kind(page, "mysql", {**given, **changes})
+
+
+def fill_kind(page: Page, kind: str, given: dict[str, Any]) -> None:
+    """A target of a kind, with these texts."""
+    page.locator(f'input[name="target_kind"][value="{kind}"]').check()
+    expect(page.locator(f'[name="target.{next(iter(given))}"]')).to_be_visible()
+    for name, value in given.items():
         page.locator(f'[name="target.{name}"]').fill(str(value))
 
 

@@ -152,7 +152,8 @@ def postgresql(native: Native, version: int = BY_SOURCE_SINCE) -> SqlDialect:
 def _flattened(
     query: exp.Select, low: exp.Expression, high: exp.Expression, name: str, _: exp.Query
 ) -> exp.Select:
-    made = trees.call("ARRAY_GENERATE_RANGE", low, _plus(high, 1))
+    ends = (trees.cast(low, "BIGINT"), trees.cast(_plus(high, 1), "BIGINT"))
+    made = trees.call("ARRAY_GENERATE_RANGE", *ends)
     lateral = exp.Lateral(
         this=trees.call("FLATTEN", exp.Kwarg(this=trees.raw("INPUT"), expression=made)),
         alias=exp.TableAlias(this=trees.name(_NUMBERS)),
@@ -162,11 +163,18 @@ def _flattened(
     return _shown(query, trees.cast(value, "BIGINT"), name)
 
 
+def _of_snowflake(column: Column, value: Any) -> str | None:
+    """A document: a CAST of its text would be a text inside of a VARIANT."""
+    if not isinstance(column.type, Json) or not isinstance(value, str):
+        return None
+    return f"PARSE_JSON('{value.translate(BACKSLASHES)}')"
+
+
 def snowflake(native: Native) -> SqlDialect:
     """Snowflake: its MERGE has no BY SOURCE, and TRUNCATE would end the transaction."""
     return SqlDialect(
-        "snowflake", native, Literals("snowflake", BACKSLASHES), _flattened, has_by_source=False,
-        joined=Joined.NAMED,
+        "snowflake", native, Literals("snowflake", BACKSLASHES, special=_of_snowflake), _flattened,
+        has_by_source=False, joined=Joined.NAMED,
     )  # fmt: skip
 
 

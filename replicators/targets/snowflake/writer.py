@@ -1,0 +1,23 @@
+"""Makes the target's writer from the parts that are Snowflake's own."""
+
+from __future__ import annotations
+
+from replicators.connectors.sql.evolve import Types
+from replicators.connectors.sql.places import SqlPlaces, one_per_table
+from replicators.connectors.sql.target import SqlMergeTarget
+from replicators.targets.snowflake import naming
+from replicators.targets.snowflake.client import SnowflakeClient
+from replicators.targets.snowflake.params import SnowflakeParams
+from replicators.targets.snowflake.types import is_wider, native
+
+
+def writer(params: SnowflakeParams, folder: str) -> SqlMergeTarget:
+    """The writer. Each table has a progress table of its own: transactions that change one table
+    wait for each other. A snapshot's files wait in `folder` until they are loaded."""
+    places = SqlPlaces(
+        lambda table: naming.names(params, table),
+        folder,
+        progress=one_per_table,
+        view=lambda names: naming.view(params, names),
+    )
+    return SqlMergeTarget(SnowflakeClient(params), places, Types(native, is_wider))
