@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from contextlib import closing
 from typing import Any
 
 from replicators.connectors.model.modes import Mode, extra_columns
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.model.types import Array, Bytes, Float, Json, LogicalType, String
+from replicators.connectors.model.types import Array, Bytes, Float, Json, LogicalType, String, Time
 from replicators.targets.snowflake.connection import connect, rows
 from replicators.targets.snowflake.naming import quoted
 from replicators.targets.snowflake.params import SnowflakeParams
@@ -66,4 +67,6 @@ def neutral(value: Any, kind: LogicalType) -> Any:
             return bytes(value)
         case Float(), _:
             return float(value)
+        case Time(), dt.time():
+            return value.isoformat("microseconds")
     return value

@@ -50,7 +50,7 @@ def test_postgresql_and_snowflake_have_equal_rows(
     world_maker: MakeWorld, snowflake: SnowflakeServer
 ) -> None:
     """Guards the target over the whole path: every type, composite keys, no key, unsent values,
-    changed keys, a new column, a TRUNCATE and a fresh copy, with a SIGKILL between load and merge.
+    changed keys, a new column and a TRUNCATE, with a SIGKILL between load and merge.
     Nothing of ours is left but the progress tables."""
     with world_maker(kind=SnowflakeWorld, server_of_copies=snowflake) as world:
         traffic = Traffic(world.database)
@@ -65,10 +65,7 @@ def test_postgresql_and_snowflake_have_equal_rows(
         world.database.execute("ALTER TABLE shop.items ADD COLUMN extra int")
         world.database.execute(FILL_ITEMS, {"first": 5_000_000, "last": 5_000_020})
         world.database.execute("ALTER TABLE shop.items ALTER COLUMN n TYPE bigint")
-        traffic.write(5)
-        world.assert_equal()
         world.database.execute("TRUNCATE shop.pairs")
-        world.resync("views")
         traffic.write(5)
         world.assert_equal()
         assert world.stop() == 0
@@ -174,7 +171,7 @@ def test_a_comment_of_a_person_stays_and_the_table_is_known(
     assert code_of(lambda: target.merge(live, again)) == "target:table-replaced"
 
 
-@pytest.mark.parametrize("suspends", [True, False])
+@pytest.mark.parametrize("suspends", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_the_warehouse_sleeps_after_a_merge_where_that_is_asked_for(
     params: SnowflakeParams, tmp_path: Path, suspends: bool
 ) -> None:
