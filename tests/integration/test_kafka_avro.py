@@ -3,6 +3,7 @@ refused: `test_feed_registry.py`."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from decimal import Decimal as D
 
@@ -38,11 +39,13 @@ def test_a_consumer_reads_the_rows_by_the_registrys_schemas(
     kafka: KafkaBroker, schema_registry: SchemaRegistry
 ) -> None:
     """Guards the whole way: parameters, registered schemas, messages on the broker, and a new
-    column in between. Two tables share the topic."""
+    column in between. Two tables share the topic. The topic of schemas is told each schema once,
+    before its first message."""
     params = KafkaParams(
         kafka.address,
         topic_prefix=fresh_prefix(),
         topic="all",
+        schema_topic="schemas",
         partitions=2,
         format="avro",
         registry=schema_registry.url,
@@ -70,6 +73,13 @@ def test_a_consumer_reads_the_rows_by_the_registrys_schemas(
         {"id": 1, "price": D("-0.01"), "name": "pen", "_unsent": None},
     ]
     assert [v for _, v, name in found if name == "s.other"] == [None]
+    described = consumed(kafka.address, f"{params.topic_prefix}schemas")
+    assert [(m.op, json.loads(m.key or b""), len(m.json["columns"])) for m in described] == [
+        ("schema", ["s", "t"], 2),
+        ("schema", ["s", "t"], 3),
+        ("schema", ["s", "other"], 2),
+    ]
+    assert described[1].json["value_schema"]["fields"][2]["name"] == "name"
     dead = replace(params, registry=f"http://127.0.0.1:{free_port()}")
     with KafkaChecks(dead) as checks:
         assert [p.code for p in checks.connection()] == ["target:registry-unreachable"]

@@ -36,14 +36,8 @@ PLUGIN = TargetPlugin(
     fit=fit,
     checks=_checks,
     writer=_writer,
-    jars=lambda _: (
-        "spark-sql-kafka-0-10_2.13",
-        "spark-token-provider-kafka-0-10_2.13",
-        "kafka-clients",
-        "commons-pool2",
-    ),
     modules=lambda _: ("replicators.targets.kafka.writer",),
-    task_modules=("replicators.targets.kafka.encoding", "replicators.connectors.feed.avro"),
+    task_modules=("replicators.targets.kafka.sending", "replicators.connectors.feed.avro"),
     places=places,
     uri=UriScheme(
         hosts="servers",

@@ -51,14 +51,14 @@ class KafkaChecks:
 
         if self._is_away or not tables:
             return found
-        state = self._topics.state
         claims: dict[str, Claim] = {}
 
-        def look_at_state() -> None:
-            found.extend(self._usable(state, self._topics.find(state)))
+        def look_at_own() -> None:
+            for name in self._topics.own:
+                found.extend(self._usable(name, self._topics.find(name)))
             claims.update(self._topics.claims())
 
-        late = self._reported(look_at_state, state)
+        late = self._reported(look_at_own, self._topics.state)
         for table in tables:
             if any(problem.code == "target:unreachable" for problem in late):
                 break
@@ -81,9 +81,7 @@ class KafkaChecks:
         if topic is not None:
             is_fine = self._topics.is_writable(name)
             return [] if is_fine else [Problem.of("target:kafka-refused", table=table, topic=name)]
-        is_state = name == self._topics.state
-        make = partial(self._topics.could_make, name, is_state=is_state)
-        return self._reported(make, name, table)
+        return self._reported(partial(self._topics.could_make, name), name, table)
 
     def _look(
         self, table: TableSchema, replicator: str, claims: dict[str, Claim], found: list[Problem]

@@ -1,4 +1,4 @@
-"""Settings of Kafka's two clients: librdkafka in Python, Java in Spark."""
+"""Settings of Kafka's client, librdkafka."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from replicators.targets.kafka.errors import Heard
 from replicators.targets.kafka.params import PLAIN, PROTOCOLS, SASL, SASL_TLS, KafkaParams
 
 ASK_SECONDS = 10.0
-SEND_SECONDS = 60
-"""A message that no broker took for this long is given up, and its batch fails."""
-FOREVER = "2147483647"
+SEND_SECONDS = 60.0
+"""A batch of which no broker took anything for this long fails."""
 
 
 def settings(params: KafkaParams, heard: Heard) -> dict[str, Any]:
@@ -34,48 +33,17 @@ def settings(params: KafkaParams, heard: Heard) -> dict[str, Any]:
     return found
 
 
-def producing(params: KafkaParams, heard: Heard) -> dict[str, Any]:
+def producing(params: KafkaParams, heard: Heard, *, is_bulk: bool) -> dict[str, Any]:
     """Settings of a producer. A message that fails stops all later ones: without that, a later
     version of a row could be seen before an earlier one."""
     return settings(params, heard) | {
         "enable.idempotence": True,
         "enable.gapless.guarantee": True,
         "acks": "all",
-        "message.timeout.ms": SEND_SECONDS * 1000,
-        "linger.ms": 2,
+        "message.timeout.ms": 0,  # one message must not be given up before later ones
+        "linger.ms": 20 if is_bulk else 2,
+        "delivery.report.only.error": is_bulk,
         "compression.type": "lz4",
         "message.max.bytes": 1_000_000_000,
         "queue.buffering.max.kbytes": 131_072,
     }
-
-
-def java_settings(params: KafkaParams) -> dict[str, str]:
-    """Options of Spark's sink. Its producer never gives a message up, so that no later one of the
-    same partition can overtake it."""
-    found = {
-        "bootstrap.servers": params.servers,
-        "security.protocol": PROTOCOLS[params.security],
-        "enable.idempotence": "true",
-        "acks": "all",
-        "delivery.timeout.ms": FOREVER,
-        "linger.ms": "20",
-        "batch.size": "262144",
-        "compression.type": "lz4",
-        "max.request.size": "1000000000",
-    }
-    if params.security in {SASL, SASL_TLS}:
-        kind = "plain.Plain" if params.mechanism == "PLAIN" else "scram.Scram"
-        module = f"org.apache.kafka.common.security.{kind}LoginModule"
-        found["sasl.mechanism"] = params.mechanism
-        found["sasl.jaas.config"] = (
-            f"{module} required username={_quoted(params.user)} "
-            f"password={_quoted(params.password)};"
-        )
-    if params.security != PLAIN and params.ca_file:
-        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": params.ca_file}
-    return {f"kafka.{name}": value for name, value in found.items()}
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

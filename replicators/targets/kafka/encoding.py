@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,18 +21,6 @@ from replicators.targets.kafka.quarantine import LIMIT, Sieve, Waiting
 from replicators.targets.kafka.topics import Topic
 
 ROUTED = MESSAGES.append(pa.field("partition", pa.int32(), nullable=False))
-SENT = pa.schema(
-    [
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("partition", pa.int32()),
-        pa.field("op", pa.int8()),
-        pa.field("transaction", pa.binary()),
-        pa.field("sequence", pa.binary()),
-        pa.field("committed_at", pa.binary()),
-    ]
-)
-"""What Spark's sink needs of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,26 +155,12 @@ class _Bucket(AbstractContextManager["_Bucket"]):
             self._sink.close()
 
 
-def reading(buckets: Sequence[Sequence[str]]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    """A function for `mapInArrow` over the numbers of buckets: the messages of each bucket's files,
-    one file after the other, with the headers' values as text."""
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for bucket in batch.column(0).to_pylist():
-                for path in buckets[bucket]:
-                    if files.is_there(path):
-                        with pa.ipc.open_stream(files.open_file(path)) as opened:
-                            yield from map(_told, opened)
-
-    return read
-
-
-def _told(made: pa.RecordBatch) -> pa.RecordBatch:
-    numbers = ["_transaction", "_sequence", "_committed_at"]
-    texts = [made.column(n).cast(pa.int64()).cast(pa.string()).cast(pa.binary()) for n in numbers]
-    columns = [made.column(n) for n in ("key", "value", "partition", "_op")]
-    return pa.RecordBatch.from_arrays(columns + texts, schema=SENT)
+def read_messages(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The messages of a bucket's files, one file after the other."""
+    for path in paths:
+        if files.is_there(path):
+            with files.open_file(path) as file, pa.ipc.open_stream(file) as opened:
+                yield from opened
 
 
 def works(whole: Work, folder: str, buckets: int, asides: Sequence[str]) -> list[Work]:

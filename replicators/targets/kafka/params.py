@@ -91,6 +91,13 @@ class KafkaParams:
         default="",
         check=_topic_fault,
     )
+    schema_topic: str = param(
+        "Schema topic",
+        help="A table's schema is described in the topic prefix + this name, before the first "
+        "message that has it. Empty: nowhere",
+        default="",
+        check=_topic_fault,
+    )
     make_topics: bool = param(
         "Make topics",
         help="Topics that do not exist are made. Without it, somebody makes them beforehand.",
@@ -170,6 +177,8 @@ class KafkaParams:
         faults = {}
         if self.security in {SASL, SASL_TLS} and not (self.user and self.password):
             faults["user"] = "and password are needed with SASL"
+        if self.schema_topic and self.schema_topic == self.topic:
+            faults["schema_topic"] = "must be another one than the topic of the tables"
         if self.registry and self.format != AVRO:
             faults["registry"] = "goes with the format avro only"
         try:

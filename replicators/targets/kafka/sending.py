@@ -1,42 +1,26 @@
-"""Two ways to send messages: this process sends few of them itself; Spark's own sink sends many.
-Both keep the order of each partition, and leave no gap in it."""
+"""Sends messages in order, without a gap in a partition: few from the process of the run, many from
+tasks."""
 
 from __future__ import annotations
 
-import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from replicators.connectors.model.changes import Op
-from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.spark import Session
-from replicators.targets.kafka.client import SEND_SECONDS, java_settings, producing
-from replicators.targets.kafka.encoding import reading
-from replicators.targets.kafka.errors import Heard
+from replicators.targets.kafka.client import SEND_SECONDS, producing
+from replicators.targets.kafka.encoding import read_messages
+from replicators.targets.kafka.errors import Heard, translated
 from replicators.targets.kafka.params import KafkaParams
-from replicators.targets.kafka.topics import Topic
 
-OPERATIONS = [op.name.lower() for op in Op]
-_OP_NAMES = [name.encode() for name in OPERATIONS]
+_OP_NAMES = [op.name.lower().encode() for op in Op]
 TASKS = 8
 """So many tasks send at most."""
-FRAME = (
-    "key binary, value binary, partition int, op tinyint, transaction binary, sequence binary, "
-    "committed_at binary"
-)
-_SPARK_FAULTS = (
-    (re.compile(r"RecordTooLarge|MessageSizeTooLarge"), "target:kafka-message-large"),
-    (re.compile(r"TopicAuthorization|ClusterAuthorization"), "target:kafka-refused"),
-    (re.compile(r"SslAuthentication|SSLHandshake"), "target:kafka-tls"),
-    (re.compile(r"SaslAuthentication|UnsupportedSaslMechanism"), "target:kafka-login"),
-    (re.compile(r"UnknownTopicOrPartition|InvalidTopic"), "target:kafka-topic-missing"),
-    (re.compile(r"org\.apache\.kafka\.common\.errors"), "target:unreachable"),
-)
 Headers = list[tuple[str, str | bytes | None]]
 R = TypeVar("R")
 REPORT_SECONDS = 5.0
@@ -67,10 +51,11 @@ def again_where_lost(act: Callable[[], R]) -> R:
 
 
 class Sender:
-    """A producer of this process. It is thrown away after a failure, with all that it holds."""
+    """A producer of this process. It is thrown away after a failure, with all that it holds.
+    `is_bulk`: it sends one batch of many messages, and nothing else."""
 
-    def __init__(self, params: KafkaParams, heard: Heard) -> None:
-        self._params, self._heard = params, heard
+    def __init__(self, params: KafkaParams, heard: Heard, *, is_bulk: bool = False) -> None:
+        self._params, self._heard, self.is_bulk = params, heard, is_bulk
         self._lock = threading.RLock()
         self._producer: Producer | None = None
 
@@ -80,8 +65,10 @@ class Sender:
         with _Sending(self) as sending:
             for made in batches:
                 columns = [made.column(name).to_pylist() for name in ("key", "value", "partition")]
-                for key, value, place, headers in zip(*columns, _headers(made), strict=True):
-                    sending.put(topic, key, value, place, headers + constants)
+                for key, value, place, headers in zip(
+                    *columns, _headers(made, constants), strict=True
+                ):
+                    sending.put(topic, key, value, place, headers)
                 rows += made.num_rows
         return rows
 
@@ -101,12 +88,14 @@ class Sender:
         """The producer; made at the first use."""
         with self._lock:
             if self._producer is None:
-                self._producer = Producer(producing(self._params, self._heard))
+                self._producer = Producer(
+                    producing(self._params, self._heard, is_bulk=self.is_bulk)
+                )
             return self._producer
 
     def forget(self, old: Producer) -> None:
         """Throw a producer away."""
-        old.purge(in_queue=True, in_flight=True, blocking=False)
+        old.purge(in_queue=True, in_flight=True, blocking=True)
         old.poll(0)
         with self._lock:
             if self._producer is old:
@@ -121,7 +110,8 @@ class _Sending:
     def __init__(self, sender: Sender) -> None:
         self._sender, self._producer = sender, sender.producer()
         self._fault: KafkaError | None = None
-        self._waiting = 0
+        self._given = self._answered = self._done = 0
+        self._until = time.monotonic() + SEND_SECONDS
         self._lock = threading.Lock()
 
     def __enter__(self) -> _Sending:
@@ -141,21 +131,28 @@ class _Sending:
             except KafkaException as err:
                 self._note(err.args[0])
                 continue
-            with self._lock:
-                self._waiting += 1
+            self._given += 1
+            self._until = time.monotonic() + SEND_SECONDS
             return
         raise _Stopped
 
     def _poll(self, seconds: float) -> None:
-        """Hear of messages. The end of the producer is raised here, whoever's message it was of."""
+        """Hear of messages. The end of the producer is raised here, whoever's message it was of.
+        Where nothing comes forward for long, all is given up at once: if the client gave up single
+        messages, later ones could still be sent."""
         try:
             self._producer.poll(seconds)
         except KafkaException as err:
             self._note(err.args[0])
+        done = self._given - self._left
+        if done != self._done:
+            self._done, self._until = done, time.monotonic() + SEND_SECONDS
+        elif time.monotonic() > self._until:
+            self._note(KafkaError(KafkaError._MSG_TIMED_OUT))
 
     def _told(self, fault: KafkaError | None, _: Any) -> None:
         with self._lock:
-            self._waiting -= 1
+            self._answered += 1
         if fault is not None:
             self._note(fault)
 
@@ -167,11 +164,8 @@ class _Sending:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         is_ours = kind is None or kind is _Stopped
-        end = time.monotonic() + SEND_SECONDS + 10
-        while is_ours and self._waiting > 0 and not self._is_explained:
-            if time.monotonic() > end:
-                self._note(KafkaError(KafkaError._MSG_TIMED_OUT))
-                break
+        end, self._until = float("inf"), time.monotonic() + SEND_SECONDS
+        while is_ours and self._left and not self._is_explained and time.monotonic() < end:
             if self._fault is not None:
                 end = min(end, time.monotonic() + REPORT_SECONDS)
             self._poll(0.05)
@@ -183,6 +177,11 @@ class _Sending:
         return kind is _Stopped
 
     @property
+    def _left(self) -> int:
+        """How many messages are not acknowledged. A producer of many reports failures only."""
+        return len(self._producer) if self._sender.is_bulk else self._given - self._answered
+
+    @property
     def _is_explained(self) -> bool:
         """Whether a message of ours failed by itself."""
         return self._fault is not None and self._fault.code() not in _LOST
@@ -192,55 +191,37 @@ class _Stopped(Exception):
     """A message failed, so no more are given to the producer."""
 
 
-def _headers(made: pa.RecordBatch) -> Iterable[Headers]:
-    names = ("_transaction", "_sequence", "_op", "_committed_at")
-    columns = [made.column(n).cast(pa.int64()).to_pylist() for n in names]
+def _headers(made: pa.RecordBatch, constants: Headers) -> Iterable[Headers]:
+    names = ("_transaction", "_sequence", "_committed_at")
+    texts = [made.column(n).cast(pa.int64()).cast(pa.string()).cast(pa.binary()) for n in names]
+    columns = [text.to_pylist() for text in texts]
     return (
         [
-            ("transaction", b"%d" % transaction),
-            ("sequence", b"%d" % sequence),
+            ("transaction", transaction),
+            ("sequence", sequence),
             ("op", _OP_NAMES[op]),
-            ("committed_at", b"%d" % at),
+            ("committed_at", at),
+            *constants,
         ]
-        for transaction, sequence, op, at in zip(*columns, strict=True)
+        for transaction, sequence, at, op in zip(
+            *columns, made.column("_op").to_pylist(), strict=True
+        )
     )
 
 
-def send_by_spark(
-    spark: Session,
-    params: KafkaParams,
-    topic: Topic,
-    buckets: Sequence[Sequence[str]],
-    constants: Headers,
-) -> None:
-    """Send the messages of files. A bucket has the messages of some partitions, in order, and one
-    task sends them. So nothing is sorted or moved between tasks."""
-    names = ", ".join(f"'{name}'" for name in OPERATIONS)
-    headers = {
-        "transaction": "transaction",
-        "sequence": "sequence",
-        "op": f"cast(element_at(array({names}), op + 1) as binary)",
-        "committed_at": "committed_at",
-        **{name: f"cast({_literal(value)} as binary)" for name, value in constants},
-    }
-    structs = ", ".join(
-        f"named_struct('key', '{name}', 'value', {value})" for name, value in headers.items()
-    )
-    numbers = spark.range(0, len(buckets), 1, len(buckets))
-    frame: Any = numbers.mapInArrow(reading(buckets), FRAME)
-    rows = frame.selectExpr("key", "value", "partition", f"array({structs}) AS headers")
-    writer = rows.write.format("kafka").option("topic", topic.name)
-    try:
-        writer.options(**java_settings(params)).save()
-    except Exception as err:
-        for pattern, code in _SPARK_FAULTS:
-            if found := pattern.search(str(err)):
-                raise ReplicationError(code, topic=topic.name, name_of_error=found.group()) from err
-        raise
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The messages of some partitions, in files. One task sends them, in order."""
+
+    params: KafkaParams
+    topic: str
+    paths: tuple[str, ...]
+    constants: Headers
 
 
-def _literal(value: str | bytes | None) -> str:
-    """A text as Spark SQL writes it."""
-    text = value.decode() if isinstance(value, bytes) else value or ""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+def send_bucket(bucket: Bucket) -> int:
+    """Send the messages with a producer of the task's own."""
+    heard = Heard()
+    sender = Sender(bucket.params, heard, is_bulk=True)
+    with translated(topic=bucket.topic, heard=heard):
+        return sender.send(bucket.topic, read_messages(bucket.paths), bucket.constants)

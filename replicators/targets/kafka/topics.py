@@ -39,13 +39,15 @@ DEFAULT_LIMIT = 1_048_588
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What is known of a table's topic. `copy` counts the times that a copy of the table was begun.
-    `resolved`: the last time that its partitions were told. `is_made`: we made the topic."""
+    `resolved`: the last time that its partitions were told. `is_made`: we made the topic. `schema`:
+    a digest of the schema that the topic of schemas was told last."""
 
     replicator: str
     generation: int
     copy: int
     resolved: float = 0.0
     is_made: bool = False
+    schema: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,17 @@ class Topics:
         """The name of the topic of state."""
         return self._params.topic_prefix + STATE
 
+    @property
+    def schemas(self) -> str:
+        """The name of the topic of schemas; empty where there is none."""
+        name = self._params.schema_topic
+        return self._params.topic_prefix + name if name else ""
+
+    @property
+    def own(self) -> list[str]:
+        """The topics beside those of tables."""
+        return [name for name in (self.state, self.schemas) if name]
+
     def admin(self) -> AdminClient:
         """The admin client."""
         if self._admin is None:
@@ -102,16 +115,16 @@ class Topics:
         except KafkaException:
             return DEFAULT_LIMIT
 
-    def make(self, name: str, *, is_state: bool = False) -> None:
+    def make(self, name: str) -> None:
         """Make a topic if that is allowed. `target:kafka-topic-missing`"""
         if not self._params.make_topics:
             raise ReplicationError("target:kafka-topic-missing", topic=name)
-        self._create(name, is_state=is_state)
+        self._create(name)
         self._until(lambda: self.find(name) is not None)
 
-    def could_make(self, name: str, *, is_state: bool = False) -> None:
+    def could_make(self, name: str) -> None:
         """Let the brokers say whether they would make the topic; raises what they object to."""
-        self._create(name, is_state=is_state, is_trial=True)
+        self._create(name, is_trial=True)
 
     def is_writable(self, name: str) -> bool:
         """Whether the user may read and write the topic, which exists."""
@@ -123,12 +136,13 @@ class Topics:
         may = asked[name].result(ASK_SECONDS).authorized_operations
         return may is None or {AclOperation.READ, AclOperation.WRITE} <= set(may)
 
-    def _create(self, name: str, *, is_state: bool, is_trial: bool = False) -> None:
+    def _create(self, name: str, *, is_trial: bool = False) -> None:
+        own = {self.state: {"cleanup.policy": "compact"}, self.schemas: {"retention.ms": "-1"}}
         topic = NewTopic(
             name,
-            num_partitions=1 if is_state else self._params.partitions,
+            num_partitions=1 if name in own else self._params.partitions,
             replication_factor=self._params.replicas or -1,
-            config={"cleanup.policy": "compact"} if is_state else {},
+            config=own.get(name, {}),
         )
         made = self.admin().create_topics(
             [topic], request_timeout=ASK_SECONDS, validate_only=is_trial

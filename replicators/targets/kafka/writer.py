@@ -7,13 +7,16 @@ later one. A topic of state says which replicator's table a topic belongs to.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 import time
 import uuid
 from dataclasses import replace
+from functools import partial
 
 from replicators.connectors import files
+from replicators.connectors.feed.described import schema_message
 from replicators.connectors.feed.messages import (
     MESSAGES,
     Encoder,
@@ -24,7 +27,6 @@ from replicators.connectors.feed.messages import (
 from replicators.connectors.feed.registry import ids_of
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.spark import Session
 from replicators.connectors.target import ChangeBatch, Resolved, TargetTable
 from replicators.connectors.tasks import Tasks
 from replicators.targets.kafka.encoding import Encoding, Made, Work, routed, works, write_messages
@@ -33,10 +35,11 @@ from replicators.targets.kafka.params import KafkaParams
 from replicators.targets.kafka.quarantine import Quarantine, folder_of
 from replicators.targets.kafka.sending import (
     TASKS,
+    Bucket,
     Headers,
     Sender,
     again_where_lost,
-    send_by_spark,
+    send_bucket,
 )
 from replicators.targets.kafka.topics import (
     Claim,
@@ -78,8 +81,9 @@ class KafkaSink:
         name = topic_name(self._params, table.source)
         with translated(table.source, name, self._heard):
             claims = self._read_claims(again=True)
-            if self._topics.find(self._topics.state) is None:
-                self._topics.make(self._topics.state, is_state=True)
+            for own in self._topics.own:
+                if self._topics.find(own) is None:
+                    self._topics.make(own)
             old = claims.get(claim_key(name, table.source))
             if old is not None and old.replicator != table.replicator:
                 raise self._taken(table, name)
@@ -108,8 +112,24 @@ class KafkaSink:
             claim = self._claim(table, name)
             if not batch.lanes:
                 return 0
+            claim = self._announced(table.source, batch, claim, name)
             again_where_lost(lambda: self._try(table, batch, claim, name))
         return sum(lane.rows for lane in batch.lanes)
+
+    def _announced(self, table: TableId, batch: ChangeBatch, claim: Claim, name: str) -> Claim:
+        """The claim, once the topic of schemas has the batch's schema."""
+        if not self._topics.schemas:
+            return claim
+        tell = partial(schema_message, batch.schema, self._params.feed, topic=name)
+        digest = hashlib.sha256(b"".join(tell(after=0))).hexdigest()[:32]
+        if digest == claim.schema:
+            return claim
+        key, value = tell(after=batch.after)
+        headers: Headers = [("op", b"schema"), ("copy", b"%d" % claim.copy)]
+        self._sender.put(self._topics.schemas, key, value, range(1), headers)
+        fresh = replace(claim, schema=digest)
+        self._write(name, table, fresh)
+        return fresh
 
     def _try(self, table: TargetTable, batch: ChangeBatch, claim: Claim, name: str) -> None:
         waiting = self._quarantine(table.source)
@@ -132,23 +152,20 @@ class KafkaSink:
         )  # fmt: skip
         headers = self._constants(table.source, claim)
         asides = [waiting.path(batch, lane.number) for lane in batch.lanes]
-        spark = self._tasks.spark
-        if spark is None or sum(lane.rows for lane in batch.lanes) <= ROWS_HERE:
+        if sum(lane.rows for lane in batch.lanes) <= ROWS_HERE:
             encoding = Encoding(replace(work, aside=asides[0]))
             self._sender.send(topic.name, encoding, headers)
             made = [encoding.made]
         else:
-            made = self._send_many(spark, work, asides, headers)
+            made = self._send_many(work, asides, headers)
         if any(one.waiting or one.truncated >= 0 for one in made):
             waiting.added(max(one.truncated for one in made))
         if more := waiting.messages - known:
             self._warn(table.source, topic, more, waiting.messages)
 
-    def _send_many(
-        self, spark: Session, work: Work, asides: list[str], headers: Headers
-    ) -> list[Made]:
-        """Encode in tasks, and let Spark send. Where tasks find messages that are too large, the
-        keys of these wait in all lanes, so all are encoded again."""
+    def _send_many(self, work: Work, asides: list[str], headers: Headers) -> list[Made]:
+        """Encode in tasks, then send in tasks. Where messages are found that are too large, their
+        keys wait in all lanes, so all are encoded again."""
         folder = f"{self._tasks.folder.rstrip('/')}/kafka-{uuid.uuid4().hex}"
         files.make_folder(folder)
         try:
@@ -159,9 +176,11 @@ class KafkaSink:
             if held != work.held:
                 parts = works(replace(work, held=held), folder, buckets, asides)
                 made = self._tasks.map(write_messages, parts)
-            if any(one.rows for one in made):
-                written = [[part.paths[n] for part in parts] for n in range(buckets)]
-                send_by_spark(spark, self._params, work.topic, written, headers)
+            ways = [
+                Bucket(self._params, work.topic.name, tuple(p.paths[n] for p in parts), headers)
+                for n in range(buckets)
+            ]
+            self._tasks.map(send_bucket, ways)
         finally:
             files.remove_folder(folder)
         return made
