@@ -65,6 +65,14 @@ LINES = {
         "feed_encode",
         "changes into the messages of a feed, in JSON and Avro, beside a call for each row",
     ),
+    "kafka-backlog": (
+        "kafka_into",
+        "1.6 million changes from the change log into Kafka, in JSON, beside Debezium",
+    ),
+    "kafka-lag": (
+        "kafka_lag",
+        "the time from a commit at PostgreSQL to a consumer of Kafka, at 1,000 changes a second",
+    ),
     "compare": (
         "compare",
         "two days of a data set compared by hashes, beside the seed's method",
