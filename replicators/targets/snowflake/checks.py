@@ -46,7 +46,8 @@ class SnowflakeChecks(Closing):
         if not here:
             yield Problem.of("target:snowflake-warehouse", warehouse=warehouse)
         elif not self.params.suspends:
-            seconds = int(here[0]["auto_suspend"] or 0)
+            told = str(here[0]["auto_suspend"])
+            seconds = int(told) if told.isdigit() else 0
             if not 0 < seconds <= LONG_SECONDS:
                 yield Problem.of(
                     "target:snowflake-runs-on",

@@ -87,7 +87,7 @@ class SnowflakeClient(DbApiClient[Connection]):
             return None
         mark = MARK.search(str(found["comment"] or ""))
         identity, kind = mark[0].strip(" ()") if mark else "", "TABLE"
-        if found["kind"] == "VIEW":
+        if "VIEW" in str(found["kind"]):
             kind, text = "VIEW", self._text_of_view(names)
             identity = f"view {hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
         columns = self.rows(f"DESCRIBE {kind} {quoted(names)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import textwrap
 from typing import Any
 
@@ -17,6 +18,7 @@ from replicators.targets.snowflake.params import SnowflakeParams
 
 __all__ = ["Connection", "connect", "rows"]
 
+logging.getLogger("snowflake.connector").setLevel(logging.WARNING)  # it logs statements, and more
 CONNECT_SECONDS = 20.0
 ANSWER_SECONDS = 120
 """How long the driver asks again while no answer comes. A statement may take longer: the driver
@@ -50,6 +52,7 @@ def connect(params: SnowflakeParams) -> Connection:
         "client_session_keep_alive": True,
         "session_parameters": {**SETTINGS, "CLIENT_TELEMETRY_ENABLED": False},
         "application": "replicators",
+        "platform_detection_timeout_seconds": 0.0,  # it would ask the cloud's metadata addresses
     }
     if params.private_key:
         options |= {"authenticator": "SNOWFLAKE_JWT", "private_key": _key(params)}

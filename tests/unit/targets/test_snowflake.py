@@ -4,11 +4,13 @@ names, params, and values as COPY takes them."""
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from snowflake import connector
 from snowflake.connector import errors
 
 from replicators.connectors.addresses import Place
@@ -18,6 +20,7 @@ from replicators.connectors.params import InvalidParams
 from replicators.connectors.target import FitKind
 from replicators.targets.snowflake import naming
 from replicators.targets.snowflake.client import DIALECT, MARK, _loadable
+from replicators.targets.snowflake.connection import connect
 from replicators.targets.snowflake.errors import code_of, is_lost
 from replicators.targets.snowflake.params import LONGEST, SnowflakeParams, places
 from replicators.targets.snowflake.setup import setup
@@ -123,6 +126,19 @@ def test_params_say_what_is_wrong() -> None:
     steps = setup({"database": "MINE", "schema": "s", "password": "secret"})
     text = " ".join(s for step in steps for s in step.statements)
     assert '"MINE"."s"' in text and "secret" not in text
+
+
+def test_a_session_asks_nobody_but_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards *Where replicators may connect to*: the driver would ask the addresses at which clouds
+    tell machines their keys. Names are quoted: the service would fold them to capital letters."""
+    options: dict[str, Any] = {}
+    monkeypatch.setattr(connector, "connect", lambda **given: options.update(given))
+    connect(replace(PARAMS, role="r"))
+    assert options["platform_detection_timeout_seconds"] == 0.0
+    assert options["host"] == "myorg-main.snowflakecomputing.com" and options["protocol"] == "https"
+    assert [options[n] for n in ("database", "warehouse", "role")] == ['"D"', '"W"', '"r"']
+    assert options["session_parameters"]["CLIENT_TELEMETRY_ENABLED"] is False
+    assert logging.getLogger("snowflake.connector").level == logging.WARNING
 
 
 def test_a_mark_is_found_within_a_persons_comment() -> None:
