@@ -175,7 +175,8 @@ def test_a_comment_of_a_person_stays_and_the_table_is_known(
 def test_the_warehouse_sleeps_after_a_merge_where_that_is_asked_for(
     params: SnowflakeParams, tmp_path: Path, suspends: bool
 ) -> None:
-    """Guards *Suspend the warehouse after each merge*, also where it is suspended already."""
+    """Guards *Suspend the warehouse after each merge*, also where it is suspended already. It
+    happens once for each merge: a minute is billed whenever a warehouse resumes."""
     name = f"LOADS_{suspends}".upper()
     own = replace(params, suspends=suspends, warehouse=name)
 
@@ -183,11 +184,15 @@ def test_the_warehouse_sleeps_after_a_merge_where_that_is_asked_for(
         return str(asked(own, f"SHOW WAREHOUSES LIKE '{name}'")[0]["state"])
 
     with closing(writer(own, str(tmp_path / "files"))) as target:
-        live = published(target)
+        client: Any = target._client
+        live, ended = published(target), []
+        inner = client._suspend
+        client._suspend = lambda: (ended.append(1), inner())
         asked(own, f'ALTER WAREHOUSE "{name}" RESUME')
         for sequence in (20, 30):
             target.merge(live, batch(tmp_path, sequence, {"id": sequence}))
             assert state() == ("SUSPENDED" if suspends else "STARTED")
+        assert len(ended) == (2 if suspends else 0)
 
 
 def key_of(passphrase: str = "") -> str:

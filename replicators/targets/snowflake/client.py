@@ -50,6 +50,8 @@ FORMAT = "(TYPE = PARQUET BINARY_AS_TEXT = FALSE)"
 MARK = re.compile(r"\s*\(replicator [0-9a-f-]{36}\)")
 """A part of a live table's comment: the table's identity. A person may write around it."""
 ALREADY_SUSPENDED = 90064
+_LAST = re.compile(r"_(merge|publish)_")
+"""In the names of the work with which a batch or a copy ends."""
 MISSING = frozenset({2003, 2043})
 
 
@@ -165,14 +167,15 @@ class SnowflakeClient(DbApiClient[Connection]):
         return count
 
     def run(self, steps: Sequence[Step], *, job: str) -> None:
-        """Run the steps as one transaction, and then let the warehouse sleep."""
-        with self._awake():
+        """Run the steps as one transaction. After a merge or a publication the warehouse may
+        sleep. Between the steps of one it may not: a minute is billed whenever it resumes."""
+        with self._awake(then_sleeps=_LAST.search(job) is not None):
             super().run(steps, job=job)
 
     @contextmanager
-    def _awake(self) -> Iterator[None]:
-        """What is done here needs the warehouse. The last one that ends suspends it, where that is
-        asked for."""
+    def _awake(self, *, then_sleeps: bool = False) -> Iterator[None]:
+        """What is done here needs the warehouse. It is suspended where that is asked for, and
+        nothing else is going on."""
         with self._lock:
             self._running += 1
         try:
@@ -181,7 +184,7 @@ class SnowflakeClient(DbApiClient[Connection]):
             with self._lock:
                 self._running -= 1
                 is_last = not self._running
-        if is_last and self.params.suspends:
+        if is_last and then_sleeps and self.params.suspends:
             self._suspend()
 
     def _suspend(self) -> None:
