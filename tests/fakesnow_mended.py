@@ -11,6 +11,8 @@ What it mends, in fakesnow 0.12:
 - transactions that change the same rows: what DuckDB then says ended as an error of the server,
   which clients ask again for minutes. Snowflake lets the second one wait, and says after a while
   that the table is locked (625); here it says so at once. Other errors of values become 100038;
+- a client that died left its transaction open for ever. Snowflake ends it when another one waits
+  for it, and it was idle for five minutes; here five seconds are enough;
 - warehouses: ALTER WAREHOUSE was not known. Now the last state is kept, and SHOW WAREHOUSES has it;
 - sign-in: the password `wrong` is refused, and a key must have signed for the user and account.
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from importlib import import_module
 from typing import Any
 
@@ -42,6 +45,10 @@ _CLONE = re.compile(r"CREATE OR REPLACE TABLE (.+) CLONE (.+) COPY GRANTS", re.D
 _WAREHOUSE = re.compile(r'ALTER WAREHOUSE "(\w+)" (SUSPEND|RESUME.*)')
 _NOW = re.compile(r"SHOW WAREHOUSES LIKE '(\w+)'")
 _states: dict[str, str] = {}
+_open: dict[Any, float] = {}
+_aborted: dict[Any, bool] = {}
+IDLE_SECONDS = 5.0
+"""Snowflake waits for five minutes, where another transaction waits for the idle one."""
 server: Any = import_module("fakesnow.server")
 
 
@@ -62,6 +69,7 @@ def mend_statements() -> None:
             command = f"SELECT '{found[1]}' AS name, '{state}' AS state, 600 AS auto_suspend"
         elif found := _CLONE.fullmatch(command):
             command = f"CREATE OR REPLACE TABLE {found[1]} AS SELECT * FROM {found[2]}"
+        _note(self._conn, command)
         try:
             if command.startswith("MERGE "):
                 made = self._transform(parse_one(command), None)
@@ -69,11 +77,38 @@ def mend_statements() -> None:
                 command = "SELECT 'Merged.' AS status"
             return as_executed(self, command, *rest, **named)
         except duckdb.TransactionException as err:
+            _abort_idle(self._conn)
             raise errors.ProgrammingError(msg=str(err), errno=625, sqlstate="57014") from err
         except duckdb.Error as err:
             raise errors.ProgrammingError(msg=str(err), errno=100038, sqlstate="22018") from err
 
     cursor.FakeSnowflakeCursor.execute = execute
+
+
+def _note(connection: Any, command: str) -> None:
+    """When a session last did something, and whether its transaction is open. A transaction that
+    was aborted meanwhile says so."""
+    word = command.split(None, 1)[0].upper().rstrip(";")
+    if word in {"BEGIN", "COMMIT", "ROLLBACK"}:
+        was_aborted = _aborted.pop(connection, False)
+        _open.pop(connection, None)
+        if word == "BEGIN":
+            _open[connection] = time.monotonic()
+        if word == "COMMIT" and was_aborted:
+            raise errors.ProgrammingError(msg="aborted", errno=604, sqlstate="57014")
+    elif _aborted.get(connection):
+        raise errors.ProgrammingError(msg="aborted", errno=604, sqlstate="57014")
+    elif connection in _open:
+        _open[connection] = time.monotonic()
+
+
+def _abort_idle(waiting: Any) -> None:
+    """Roll back transactions that nobody goes on with, such as those of clients that died."""
+    for connection, since in list(_open.items()):
+        if connection is not waiting and time.monotonic() - since > IDLE_SECONDS:
+            _open.pop(connection, None)
+            _aborted[connection] = True
+            connection._duck_conn.rollback()
 
 
 def mend_comments() -> None:
