@@ -130,7 +130,7 @@ class KafkaBroker(EmbeddedServer):
             "log_level": 0,
         }
         with contextlib.suppress(KafkaException):
-            return len(AdminClient(asked).list_topics(timeout=1.0).brokers)
+            return len(AdminClient(asked).list_topics(timeout=3.0).brokers)
         return 0
 
 
@@ -261,20 +261,21 @@ def signed(folder: Path) -> None:
 
 @contextmanager
 def kafka_cluster(nodes: int = 3, **options: str) -> Iterator[list[KafkaBroker]]:
-    """Several nodes of one cluster. The first half that starts waits for the others."""
+    """Several nodes of one cluster. The first half that starts waits for the others. The threads
+    that start them stay: a server ends with the thread that started it."""
     quorum = {node: free_port() for node in range(1, nodes + 1)}
     brokers = [
         KafkaBroker(port=free_port(), node=n, quorum=quorum, options=options) for n in quorum
     ]
-    try:
-        with ThreadPoolExecutor(nodes) as pool:
+    with ThreadPoolExecutor(nodes) as pool:
+        try:
             list(pool.map(lambda broker: broker.start(), brokers))
-        until(lambda: brokers[0].members() == nodes, "the brokers do not all answer", 60.0)
-        yield brokers
-    finally:
-        for broker in brokers:
-            broker.kill()
-            broker.close()
+            until(lambda: brokers[0].members() == nodes, "the brokers do not all answer", 60.0)
+            yield brokers
+        finally:
+            for broker in brokers:
+                broker.kill()
+                broker.close()
 
 
 @dataclass
