@@ -57,6 +57,7 @@ def test_topics_lead_to_the_rows_of_the_source_over_a_kill(
         assert world.stop() == 0
 
 
+@pytest.mark.long
 def test_a_run_goes_on_when_the_broker_is_back(world_maker: MakeWorld) -> None:
     """Guards what a broker does not take: it waits in the change log, and comes in order."""
     with KafkaBroker() as broker, kafka_world(world_maker, LocalKafkaWorld, broker) as world:
