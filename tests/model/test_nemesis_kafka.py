@@ -47,10 +47,20 @@ class Walk:
 
     def step(self) -> None:
         """One action by chance."""
+        self.keep()
         weights = [weight for weight, _ in self.actions]
         ((_, act),) = self.random.choices(self.actions, weights)
         self.counts[act.__name__] += 1
         act()
+
+    def keep(self) -> None:
+        """What the supervisor does where a run ended, as it does for a broker that is away."""
+        child = self.world.child
+        if child.is_dead():
+            self.counts["runs that ended"] += 1
+            sys.stderr.write(f"nemesis: a run ended: {child.tail()[-1500:]}\n")
+            child.end()
+            self.world.start()
 
     def write(self) -> None:
         """Some transactions."""
@@ -121,6 +131,7 @@ def test_no_walk_breaks_the_promises_of_topics(
                     walk.start_broker()
                     walk.look()
             walk.start_broker()
+            walk.keep()
             sys.stderr.write(f"nemesis: {dict(walk.counts)}\n")
             prefix = world.target_params()[1]["topic_prefix"]
             set_limit(servers, f"{prefix}shop.items", 8 << 20)
