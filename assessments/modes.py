@@ -36,6 +36,7 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
     problems = [p for s in described for p in _of_table(s, found[s.id], known)]
     problems += _inserts(config, described, found)
     problems += _first_copy(config)
+    problems += _taken_over(config, described, found)
     chosen = {t.id: t for t in config.tables}
     problems += [p for s in described for p in _quarantine(config, chosen[s.id], s, found[s.id])]
     return problems + [
@@ -58,12 +59,27 @@ def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iter
 
 def _first_copy(config: ReplicatorConfig) -> Iterator[Problem]:
     """The problem of a replicator that can't start without a copy."""
-    if config.options.first_copy == "copy":
+    how = config.options.first_copy
+    if how == "copy":
         return
-    if not config.target.capabilities.takes_changes:
+    can_take_over = config.target.capabilities.can_take_over
+    if how == "take_over" and not can_take_over:
+        yield Problem.of("target:no-take-over", target=config.target.label)
+    elif how == "none" and not config.target.capabilities.takes_changes:
         yield Problem.of("target:needs-copy", target=config.target.label)
     elif config.source.capabilities.has_deliveries:
         yield Problem.of("source:needs-copy", source=config.source.label)
+
+
+def _taken_over(
+    config: ReplicatorConfig, schemas: Iterable[TableSchema], modes: Mapping[TableId, Mode]
+) -> Iterator[Problem]:
+    """Problems with tables that can't be taken over as they are copied."""
+    if config.options.first_copy != "take_over" or not config.target.capabilities.can_take_over:
+        return
+    for schema in schemas:
+        if modes[schema.id] is not Mode.MIRROR or not schema.key:
+            yield Problem.of("target:take-over-mode", table=schema.id)
 
 
 def _inserts(

@@ -28,6 +28,7 @@ from replicators.connectors.model.schema import TableId, TableSchema, TableSelec
 from replicators.connectors.problems.errors import ReplicationError, driver_of
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.source import SourcePlugin
+from replicators.connectors.take_over import TakeOverChecks
 from replicators.connectors.target import TargetPlugin
 from replicators.connectors.view_fields import VIEWED, ViewChecks
 from replicators.reach import require_reach
@@ -183,6 +184,9 @@ def _ask_target(config: ReplicatorConfig, schemas: list[TableSchema]) -> list[Pr
     ):
         problems = list(checks.connection())
         problems += checks.tables(schemas, config.replicator)
+        if config.options.first_copy == "take_over" and isinstance(checks, TakeOverChecks):
+            problems = [p for p in problems if p.code != "target:table-taken"]
+            problems += checks.take_over(schemas, config.replicator)
         if isinstance(checks, ViewChecks):
             modes = modes_of(config)
             viewed = [s for s in schemas if mode_for(modes[s.id], s) in VIEWED]

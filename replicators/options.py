@@ -102,6 +102,13 @@ FIRST_COPY = (
         "Every change from the first start on. Tables that are added later are copied first, and "
         "so is a table whose re-sync somebody asks for.",
     ),
+    Choice(
+        "take_over",
+        "Take over",
+        "For tables that the target has already, from a dump or another tool. Nothing is copied: "
+        "their changes follow from the first start on, and a verification names rows that differ, "
+        "to be repaired.",
+    ),
 )
 VANISHED_TABLES = (
     Choice("keep", "Keep", "The table fails and says so; its rows stay in the target."),
@@ -152,8 +159,8 @@ class Options:
     )  # fmt: skip
     first_copy: str = _choice(
         "First copy", FIRST_COPY,
-        help="Whether a target that takes every change gets the rows that are there already; other "
-             "targets always do.",
+        help="Whether the rows that the source has already are copied. Changes only: for targets "
+             "that take every change. Take over: for databases that have the tables.",
         applies="at the first start",
     )  # fmt: skip
     mode: str = _choice(

@@ -72,7 +72,8 @@ class Delivery(StrEnum):
 class TargetCapabilities:
     """Abilities of a target. `modes`: how tables can be copied into it. `can_rewind` and
     `has_watermarks` say, without opening the target, that it is `Rewindable` and `Watermarked`;
-    `can_read_rows` says that it is `ReadsRows`. The contract suites check this.
+    `can_read_rows` says that it is `ReadsRows`. The contract suites check this. `can_take_over`: it
+    `TakesOver` tables, and its checks are `TakeOverChecks`.
     `is_replaced_at_once`: a fresh copy replaces the old rows in one step. `has_nul`: a text may
     have a NUL character; where it may not, such a value is unsupported.
     `has_subscribers`: programs ask it for changes (`TargetPlugin.feed`)."""
@@ -84,6 +85,7 @@ class TargetCapabilities:
     is_replaced_at_once: bool = False
     has_nul: bool = True
     has_subscribers: bool = False
+    can_take_over: bool = False
     modes: tuple[Mode, ...] = (Mode.MIRROR,)
 
     @property

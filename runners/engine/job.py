@@ -20,6 +20,7 @@ class JobOptions:
     schema_changes: SchemaPolicy = SchemaPolicy.EVOLVE
     drops_vanished: bool = False
     copies_first: bool = True
+    takes_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ class Job:
     @property
     def skips_copy(self) -> bool:
         """Whether the tables of the first start are not copied."""
-        return not self.options.copies_first and self.target.capabilities.takes_changes
+        can = self.target.capabilities
+        if self.options.takes_over:
+            return can.can_take_over
+        return not self.options.copies_first and can.takes_changes
 
     @property
     def verify_slot(self) -> str:

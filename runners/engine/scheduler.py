@@ -12,7 +12,7 @@ from typing import Any
 
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import ChangeSink, Maintained, Resolved, Target
+from replicators.connectors.target import Maintained, Resolved, Target
 from runners.engine.apply.maintenance import Upkeep, ends_more, maintenance_text
 from runners.engine.apply.merge import Applier, is_behind
 from runners.engine.apply.repair import Repairer
@@ -29,7 +29,7 @@ from runners.engine.schema.evolution import Evolver, ResyncDue
 from runners.engine.schema.watch import Look
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot.consistent import SnapshotSource
-from runners.engine.snapshot.table import TableSnapshots
+from runners.engine.snapshot.table import TableSnapshots, beginning
 from runners.engine.store.protocol import (
     FRESH,
     Store,
@@ -98,7 +98,7 @@ class Scheduler:
             snapshots,
             streaming,
             replicator,
-            begin=writer.begin if isinstance(writer, ChangeSink) else None,
+            begin=beginning(writer),
             patience=settings.retry_seconds,
         )
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")

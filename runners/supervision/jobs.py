@@ -36,6 +36,7 @@ def job_of(replicator: Replicator) -> Job:
             schema_changes=SchemaPolicy(options.schema_changes),
             drops_vanished=options.vanished_tables == "drop",
             copies_first=options.first_copy == "copy",
+            takes_over=options.first_copy == "take_over",
         ),
     )
 

@@ -11,9 +11,11 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from replicators.invalid import InvalidConfig
+from replicators.models import Replicator
 from runners.engine.processes import HOSTNAME, Adopted, Process, Spawn, spawn_command, started_at
 from runners.events.write import event_add
 from runners.models import Sign, Table
@@ -53,6 +55,7 @@ def reconcile_verifications(
         except Exception:  # one that can't be ended must not keep the others waiting
             logger.exception("Verification %s could not be looked after.", row.pk)
     _schedule(now)
+    _verify_taken_over()
     _start(now, spawn or default_spawn())
 
 
@@ -122,6 +125,23 @@ def _schedule(now: datetime) -> None:
         except (IllegalTransition, Table.DoesNotExist) as err:
             reason = err.message if isinstance(err, IllegalTransition) else ""
             event_add("verification_skipped", replicator=row.replicator, facts={"reason": reason})
+
+
+def _verify_taken_over() -> None:
+    """Ask once for a verification of each replicator that took its tables over, as soon as all of
+    them follow their changes: nobody copied their rows, so nobody knows yet whether they are
+    right."""
+    fresh = Replicator.objects.filter(
+        options__first_copy="take_over", deleting_since=None, verifications=None
+    )
+    waiting = Table.objects.shown().filter(replicator=OuterRef("pk"), is_snapshot_done=False)
+    some = Table.objects.shown().filter(replicator=OuterRef("pk"))
+    for row in fresh.filter(~Exists(waiting), Exists(some))[:LIMIT]:
+        try:
+            with transaction.atomic():
+                verification_start(replicator=row, is_scheduled=True, actor=None)
+        except (IllegalTransition, Table.DoesNotExist):
+            logger.info("Replicator %s can't be verified yet.", row.pk)
 
 
 def _start(now: datetime, spawn: Spawn) -> None:

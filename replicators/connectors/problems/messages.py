@@ -561,6 +561,46 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.NEVER,
         help=Help.EDIT,
     ),
+    "target:no-take-over": Message(
+        "This target takes over no tables",
+        "{target} can't go on with tables that another tool filled.",
+        "Set *First copy* to copy the rows first.",
+        retry=Retry.NEVER,
+        help=Help.EDIT,
+    ),
+    "target:take-over-mode": of_table(
+        "A table in this mode can't be taken over",
+        "Only a mirror of a table with a key can be taken over: the target has no column of "
+        "another mode.",
+        "Set the table's mode to *Mirror*, or set *First copy* to copy the rows first.",
+        "Nothing is written to it.",
+    ),
+    "target:take-over-missing": of_table(
+        "There is no table to take over",
+        "The target has no table `{target}`.",
+        "Load the rows there, or set *First copy* to copy the rows first.",
+        "Nothing is written.",
+    ),
+    "target:take-over-columns": of_table(
+        "The table to take over has other columns",
+        "`{target}` must have these columns and types (in parentheses: what it has): {columns}.",
+        "Change these columns of that table, leave them out, or set *First copy* to copy the rows "
+        "first.",
+        "Nothing is written to it.",
+    ),
+    "target:take-over-key": of_table(
+        "The table to take over may have rows twice",
+        "`{target}` has no unique index over the key alone: {key}.",
+        "Add a primary key over these columns, or set *First copy* to copy the rows first.",
+        "Nothing is written to it.",
+    ),
+    "target:take-over-bound": of_table(
+        "The table to take over has rules of its own",
+        "`{target}` has {things}. These may refuse a change that is right, since tables are merged "
+        "one by one and rows in no order; triggers see each merge.",
+        "Drop what is not needed while the table is replicated into.",
+        "The table stops at the first change that the database refuses.",
+    ),
     "source:needs-copy": Message(
         "This source needs a first copy",
         "{source} finds changes by comparing a data set with the one before: the first one is the "

@@ -391,6 +391,71 @@ class SqlMergeTarget:
         self._client.run([numbered], job=self._job("number"))
         failpoints.hit("copy_numbered")
 
+    # Tables that somebody else filled
+
+    def take_over(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
+        """See `TakesOver`. The live table stays as it is: only its progress row is made."""
+        with self._of(table):
+            there = self._found(table)
+            row = there.row
+            if (
+                there.is_known
+                and row
+                and row.token
+                == replace(row.token, replicator=table.replicator, generation=table.generation)
+            ):
+                self._note(table, Written(row.sequence))
+                return row.uuid
+            fault = self._not_taken(there, table.replicator, schema)
+            if fault is not None:
+                raise fault
+            self._make_progress(table, there.names)
+            assert there.live is not None
+            made = Progress(
+                there.names[-1], table.replicator, table.generation, sequence, str(uuid.uuid4()),
+                identity=there.live.identity, numbers=numbers_of(schema), commit=uuid.uuid4().hex,
+            )  # fmt: skip
+            steps = self._progress(there.names).changed(row, made, "target:table-ahead")
+            self._client.run(steps, job=self._job("take"))
+            self._note(table, Written(sequence))
+            return made.uuid
+
+    def take_over_fault(self, schema: TableSchema, replicator: str) -> ReplicationError | None:
+        """Why the table at the place of this one can't be taken over; None where it can, or where
+        this replicator has it already. Makes and changes nothing."""
+        table = TargetTable(schema.id, replicator, 0)
+        with self._of(table):
+            there = self._found(table)
+            row = there.row
+            if there.is_known and row and replicator and row.replicator == replicator:
+                return None
+            return self._not_taken(there, replicator, schema)
+
+    def _not_taken(
+        self, there: _Found, replicator: str, schema: TableSchema
+    ) -> ReplicationError | None:
+        facts = {"target": ".".join(there.names)}
+        live = there.live
+        if live is None:
+            return ReplicationError("target:take-over-missing", table=schema.id, **facts)
+        if there.is_known and there.row and there.row.replicator != replicator:
+            return ReplicationError("target:table-taken", table=schema.id, **facts)
+        wrong = [
+            f"{c.name} {self._types.native(c)} ({live.columns.get(c.name, 'missing')})"
+            for c in schema.supported
+            if not self._holds(live.columns.get(c.name, ""), c)
+        ]
+        if not wrong:
+            return None
+        facts["columns"] = ", ".join(wrong)
+        return ReplicationError("target:take-over-columns", table=schema.id, **facts)
+
+    def _holds(self, live: str, column: Column) -> bool:
+        """Whether a column of this type takes each value: its type is ours, the source's own, or
+        wider than ours."""
+        live, native = live.lower(), self._types.native(column).lower()
+        return live in (native, column.native.lower()) or self._types.is_wider(native, live)
+
     # Merges
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from replicators.connectors.postgres import sql
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
+from replicators.connectors.sql.taking import rules_of, take_over_problems
 from replicators.connectors.view_fields import VIEW_ROW, view_problems
 from replicators.targets.postgresql import dependents, naming
 from replicators.targets.postgresql.connections import Connection, connect
@@ -23,6 +25,7 @@ from replicators.targets.postgresql.errors import translate
 from replicators.targets.postgresql.params import PostgresqlTargetParams
 from replicators.targets.postgresql.publishing import quoted
 from replicators.targets.postgresql.types import enum_name, extension_of
+from replicators.targets.postgresql.writer import writer
 
 MINIMUM_VERSION = 140000
 MOST_COLUMNS = 1580
@@ -47,6 +50,25 @@ JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
   ON w.schema_name = n.nspname AND w.table_name = c.relname
 """
 OWNERS = "SELECT target_table, replicator FROM {} WHERE target_table = ANY(%s)"
+KEYS = """
+SELECT array_agg(a.attname::text)
+FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)
+WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+  AND i.indexprs IS NULL
+GROUP BY i.indexrelid
+"""
+RULES = """
+SELECT 'the constraint ' || conname FROM pg_constraint
+WHERE (conrelid = %(oid)s AND contype IN ('f', 'x', 'c')) OR (confrelid = %(oid)s AND contype = 'f')
+UNION ALL SELECT 'the unique index ' || c.relname
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = %(oid)s AND i.indisunique AND NOT i.indisprimary
+UNION ALL SELECT 'the generated column ' || attname FROM pg_attribute
+WHERE attrelid = %(oid)s AND NOT attisdropped AND (attidentity = 'a' OR attgenerated <> '')
+UNION ALL SELECT 'the trigger ' || tgname FROM pg_trigger
+WHERE tgrelid = %(oid)s AND NOT tgisinternal
+ORDER BY 1
+"""
 VIEWS = """
 SELECT target_table, table_uuid FROM {} WHERE starts_with(target_table, %s) AND replicator = %s
 """
@@ -115,6 +137,36 @@ class PostgresqlTargetChecks(Closing):
             return [self._problem(err)]
         taken = [t for t, p in views.items() if p in there and (*tables[t], p[1]) not in own]
         return list(view_problems(views, tables, taken))
+
+    def take_over(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
+        """See `TakeOverChecks`."""
+        places = {t.id: naming.names(self.params, t.id) for t in tables}
+        with closing(writer(self.params, "")) as target:
+            found = take_over_problems(target, tables, replicator)
+        faulty = {p.table for p in found}
+        try:
+            with connect(self.params) as connection:
+                live = self._live(connection, list(places.values()))
+                for table in tables:
+                    there = live.get(places[table.id])
+                    if there is not None and table.id not in faulty:
+                        found += self._ready(connection, table, there, quoted(places[table.id]))
+        except (psycopg.Error, ReplicationError) as err:
+            return [*found, self._problem(err)]
+        return found
+
+    def _ready(
+        self, connection: Connection, table: TableSchema, live: _Live, target: str
+    ) -> Iterator[Problem]:
+        """What keeps an existing table from getting every change."""
+        if live.replicator:
+            return
+        if not live.is_owned:
+            user = sql.name(self.params.user)
+            yield Problem.of("target:postgresql-owner", table=table.id, target=target, user=user)
+        keys = [set(k) for (k,) in connection.execute(KEYS, [live.oid]).fetchall()]
+        rules = [r for (r,) in connection.execute(RULES, {"oid": live.oid}).fetchall()]
+        yield from rules_of(table, target, keys, rules)
 
     def close(self) -> None:
         """Nothing is held."""

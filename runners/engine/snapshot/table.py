@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from replicators.connectors.model.modes import mode_for
+from replicators.connectors.model.modes import Mode, mode_for
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import TargetTable
+from replicators.connectors.take_over import TakesOver
+from replicators.connectors.target import ChangeSink, TargetTable
 from runners.engine import failpoints
 from runners.engine.capture.stream import Streaming
 from runners.engine.errors import fail_again, retry_delay, tried_seconds
@@ -24,6 +25,34 @@ QUIET_SECONDS = 600.0
 CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
 
 
+Begin = Callable[[TargetTable, TableSchema, int], str]
+"""Begins a table without a copy, with the changes after a sequence. Returns the UUID of the
+target's table, empty where it has none. It is safe to run twice."""
+
+
+def beginning(writer: object) -> Begin | None:
+    """How tables begin without a copy at this target; None where they can't."""
+    if isinstance(writer, TakesOver):
+        return _taken_over(writer)
+    if not isinstance(writer, ChangeSink):
+        return None
+
+    def begin(table: TargetTable, schema: TableSchema, _: int) -> str:
+        writer.begin(table, schema)
+        return ""
+
+    return begin
+
+
+def _taken_over(writer: TakesOver) -> Begin:
+    def begin(table: TargetTable, schema: TableSchema, after: int) -> str:
+        if table.mode is not Mode.MIRROR:
+            raise ReplicationError("target:take-over-mode", table=table.source)
+        return writer.take_over(table, schema, after)
+
+    return begin
+
+
 class TableSnapshots:
     """At most one call at a time for each table, by the table's job."""
 
@@ -34,7 +63,7 @@ class TableSnapshots:
         streaming: Streaming,
         replicator: str,
         *,
-        begin: Callable[[TargetTable, TableSchema], None] | None = None,
+        begin: Begin | None = None,
         patience: float = math.inf,
     ) -> None:
         self._begin = begin
@@ -101,12 +130,12 @@ class TableSnapshots:
             is_snapshot_done=False,
             mode=mode_for(row.mode_asked, schema),
         )
-        self._begin(target_table(self._replicator, self._store.table(row.id)), schema)
+        uuid = self._begin(target_table(self._replicator, self._store.table(row.id)), schema, after)
         failpoints.hit("snapshot_begun")
         self._store.table_event(
             row.id,
             "table_snapshot_done",
-            table_uuid="",
+            table_uuid=uuid,
             merged_sequence=after,
             token_sequence=after,
             schema_sequence=0,
