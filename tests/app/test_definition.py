@@ -34,7 +34,7 @@ PLACES = {
     "snowflake": {"account", "database", "schema"},
     "elasticsearch": {"index", "json"},
     "subscribers": {"location"},
-    "kafka": {"topic_prefix", "topic", "envelope", "record", "format"},
+    "kafka": {"topic_prefix", "topic", "schema_topic", "envelope", "record", "format"},
     "memory": {"namespace", "fault"},
 }  # fmt: skip
 

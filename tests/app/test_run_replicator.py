@@ -136,6 +136,9 @@ def test_the_status_answer_has_the_form_that_was_promised(replicator: Replicator
         "next_delivery_at": None,
         "consistent_at": None,
         "error": None,
+        "retention": {
+            "is_short": False, "log_hours_left": None, "source_hours_left": None, "warn_hours": 6.0,
+        },
         "copy": {
             "tables": 2, "tables_done": 0, "rows": 0, "rows_expected": None, "percent": None,
             "rows_per_second": None, "seconds_left": None,

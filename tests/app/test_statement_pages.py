@@ -90,7 +90,7 @@ def test_each_example_is_clicked_and_runs(source: Replicator, browser: Client) -
     [
         ("FOR TABLE tweets PARTITION north_america INTO 'kafka://h:1'", "north", "Partitions"),
         ("FOR TABLE tweets INTO 'experimental-sql:///'", "experimental", "Known are"),
-        ("FOR TABLE tweets INTO 'kafka://h:1?schema_topic=s'", "schema_topic", "no `schema_topic`"),
+        ("FOR TABLE tweets INTO 'kafka://h:1?schema_name=s'", "schema_name", "no `schema_name`"),
         ("FOR TABLE tweets INTO 'kafka://h:1' WITH cursor='1536242855577149065.0000000000'",
          "1536", "starts now"),
         ("FOR TABLE tweets INTO 'kafka:/...'", "...", "kafka://"),

@@ -590,7 +590,7 @@ MESSAGES: Mapping[str, Message] = {
     ),
     "target:take-over-key": of_table(
         "The table to take over may have rows twice",
-        "`{target}` has no unique index over the key alone: {key}.",
+        "`{target}` has no unique index over the key alone: {columns}.",
         "Add a primary key over these columns, or set *First copy* to copy the rows first.",
         "Nothing is written to it.",
     ),

@@ -28,8 +28,8 @@ def rules_of(
     """An existing table needs a unique index over the key. `keys`: the columns of each unique
     index. `rules`: what of the table's own may refuse a row."""
     if set(table.key) not in keys:
-        key = ", ".join(table.key)
-        yield Problem.of("target:take-over-key", table=table.id, target=target, key=key)
+        columns = ", ".join(table.key)
+        yield Problem.of("target:take-over-key", table=table.id, target=target, columns=columns)
     if rules:
         yield Problem.of(
             "target:take-over-bound",
