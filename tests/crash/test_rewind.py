@@ -12,6 +12,7 @@ import pytest
 from django.utils import timezone
 
 from runners.models import Event
+from runners.tables.rewinding import rewind_window
 from tests.harness import Traffic, World, until
 from tests.local.world import local_twin
 from tests.world_fixtures import LOCAL, MakeWorld
@@ -33,10 +34,13 @@ def events(world: World, kind: str) -> int:
 
 
 def history(world: World, traffic: Traffic) -> datetime:
-    """Several merges before a moment and several after it: the moment."""
+    """Several merges before a moment and several after it: the moment. The window to rewind within
+    begins with a whole second after the first segment."""
     for _ in range(2):
         traffic.write(5)
         world.settle()
+    first = rewind_window(world.replicator).earliest
+    world.until(lambda: timezone.now() > first, "the window has begun")
     moment = timezone.now()
     for _ in range(2):
         traffic.write(5)

@@ -23,6 +23,7 @@ def kafka_world(make: MakeWorld, kind: type[KafkaWorld], server: KafkaBroker, **
     return make(kind=kind, tables=TABLES, target={"servers": server.address}, **values)
 
 
+@pytest.mark.long  # `make test` has it in the browser, and kills brokers in test_kafka_faults.py
 def test_topics_lead_to_the_rows_of_the_source_over_a_kill(
     world_maker: MakeWorld, kafka: KafkaBroker
 ) -> None:
