@@ -47,7 +47,8 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
 def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iterator[Problem]:
     """Problems with kinds of changes that can't be left out, row filters that can't be applied, and
     snapshots that are not exact."""
-    if mode in NEEDS_EXACT and not config.source.capabilities.has_exact_snapshot:
+    is_exact = config.source.capabilities.has_exact_snapshot
+    if mode in NEEDS_EXACT and not (is_exact or config.target.capabilities.keeps_rows):
         yield Problem.of("source:mode-inexact", table=table.id, mode=text_of(mode).label)
     if table.filter and not config.source.capabilities.has_row_filters:
         yield Problem.of("source:filter-unsupported", table=table.id)

@@ -76,6 +76,9 @@ class TargetCapabilities:
     `TakesOver` tables, and its checks are `TakeOverChecks`.
     `is_replaced_at_once`: a fresh copy replaces the old rows in one step. `has_nul`: a text may
     have a NUL character; where it may not, such a value is unsupported.
+    `keeps_rows`: a `ChangeSink` that keeps the last version of each row, so that a change which
+    comes twice, or before a copy that has it, changes nothing in the end.
+    `rejects_rows`: it may refuse single rows, and is `RejectsRows`.
     `has_subscribers`: programs ask it for changes (`TargetPlugin.feed`)."""
 
     delivery: Delivery
@@ -84,6 +87,8 @@ class TargetCapabilities:
     can_read_rows: bool = False
     is_replaced_at_once: bool = False
     has_nul: bool = True
+    keeps_rows: bool = False
+    rejects_rows: bool = False
     has_subscribers: bool = False
     can_take_over: bool = False
     modes: tuple[Mode, ...] = (Mode.MIRROR,)

@@ -411,6 +411,33 @@ class ChangeSink(Target, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A row that the target refused. `number` is negative. It tells the row from the others of its
+    table, and from an earlier refusal of the same row. `key` and `reason` are for people; `key` is
+    a JSON object."""
+
+    number: int
+    key: str
+    reason: str
+
+
+@runtime_checkable
+class RejectsRows(Protocol):
+    """A `ChangeSink` that may refuse single rows. It keeps those itself, in a place that outlives
+    the run, and writes the others. It sends them again when a run begins."""
+
+    def refused(self, table: TargetTable, limit: int) -> list[RefusedRow] | None:
+        """The first rows that are refused now, by number. None where nothing has changed since the
+        last call; the first call of a run always gives a list."""
+        ...
+
+    def replay(self, table: TargetTable) -> None:
+        """Send the refused rows again. Those that the target takes now, or that a newer change has
+        replaced, are refused no more."""
+        ...
+
+
 @runtime_checkable
 class Rewindable(Protocol):
     """A `MergeTarget` that keeps older versions of a table. The change log can be applied again

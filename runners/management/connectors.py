@@ -66,6 +66,8 @@ WORDS = {
     "has_watermarks": "Several tables can be read at one moment of the source",
     "is_replaced_at_once": "A fresh copy replaces the old rows in one step",
     "has_nul": "A text may have a NUL character",
+    "keeps_rows": "It has the last version of each row, though it takes every change",
+    "rejects_rows": "Rows that it refuses wait apart, and can be sent again",
     "has_subscribers": "Programs can ask it for changes",
     "delivery": "Delivery",
 }

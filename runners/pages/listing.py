@@ -125,11 +125,15 @@ class Line:
 
 GROUPS = {
     "failing": "Failing",
+    "stalled": "Stalled",
     "running": "Running",
     "busy": "Starting, waiting, stopping",
     "paused": "Paused",
 }
-_STATES = {"running": "running", "paused": "paused", "failed": "failing", "failing": "failing"}
+_STATES = {
+    "running": "running", "stalled": "stalled", "paused": "paused", "failed": "failing",
+    "failing": "failing",
+}  # fmt: skip
 
 
 def group_of(view: ReplicatorView) -> str:

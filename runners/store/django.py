@@ -345,6 +345,19 @@ class DjangoStore:
             for first in range(0, len(freed), 500):
                 mine.filter(sequence__in=freed[first : first + 500]).update(freed_at=at)
 
+    def record_refused(
+        self, table: TableId, generation: int, rows: Sequence[QuarantinedChange]
+    ) -> None:
+        with self._write(table):
+            owner = self._row(table).get()
+            owner.quarantined.exclude(generation=generation).delete()
+            known = set(owner.quarantined.values_list("sequence", flat=True))
+            for portion in _portions(sorted(known - {r.sequence for r in rows})):
+                owner.quarantined.filter(sequence__in=portion).delete()
+            models = [quarantined_model(owner, generation, r) for r in rows]
+            QuarantinedRow.objects.bulk_create(models, 500, ignore_conflicts=True)
+            self._count_quarantined(table)
+
     def quarantined_forget(self, table: TableId, generation: int) -> None:
         with self._write():
             QuarantinedRow.objects.filter(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
 from django.test import Client
 
 from replicators.api.serializers import TableChoiceSerializer
+from replicators.connectors import registry
 from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.schema import TableId
 from replicators.invalid import InvalidConfig
@@ -130,6 +132,43 @@ def test_a_replay_needs_something_that_waits(replicator: Replicator) -> None:
     would look for a merge that can't come."""
     with pytest.raises(IllegalTransition):
         table_replay(replicator=replicator, schema="shop", name="orders", actor=None)
+
+
+def test_rows_that_the_target_refused_take_the_place_of_the_list_before(store: Store) -> None:
+    """Guards `record_refused`: what the target takes meanwhile leaves the list, also where a newer
+    generation has its own; a row that stays keeps its place."""
+    store.record_refused(ORDERS, 1, [waiting(-5), waiting(-7)])
+    assert sequences(store, 0) == [-7, -5]
+    store.record_refused(ORDERS, 1, [waiting(-7), waiting(-9)])
+    store.record_refused(ORDERS, 1, [waiting(-7), waiting(-9)])
+    assert sequences(store, 0) == [-9, -7]
+    store.record_refused(ORDERS, 1, [])
+    assert sequences(store, 0) == []
+
+
+def test_refused_rows_are_shown_and_sent_again_on_the_page_and_by_rest(
+    browser: Client, replicator: Replicator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the page of a target that refuses single rows: it says what a replay does there, and
+    the count is right at once."""
+    memory = registry.targets()["memory"]
+    able = replace(memory, capabilities=replace(memory.capabilities, rejects_rows=True))
+    monkeypatch.setitem(registry.targets(), "memory", able)
+    run = make_live(replicator)
+    Table.objects.update(generation=1)
+    DjangoStore(run.pk, run.lease).record_refused(ORDERS, 1, [waiting(-11), waiting(-12)])
+    assert Table.objects.get(name="orders").rows_quarantined == 2
+    shown = page(
+        browser, f"{replicator.get_absolute_url()}tables/quarantined/?schema=shop&table=orders"
+    )
+    assert "The target refused these rows" in shown and "Send again" in shown
+    assert "with NULL" not in shown
+    url = f"/api/v1/replicators/{replicator.pk}/tables/"
+    found = browser.get(f"{url}quarantined/?schema=shop&table=orders").json()
+    assert [r["sequence"] for r in found["rows"]] == [-12, -11]
+    body = {"schema": "shop", "table": "orders"}
+    assert browser.post(f"{url}replay/", body, "application/json").status_code == 202
+    assert Table.objects.get(name="orders").is_replay_asked
 
 
 @pytest.mark.parametrize(("option", "table", "quarantines"), [

@@ -97,6 +97,15 @@ def fill_kafka(page: Page, servers: str, prefix: str, registry: str) -> None:
     page.locator('[name="target.registry"]').fill(registry)
 
 
+def fill_elasticsearch(page: Page, address: str, index: str) -> None:
+    """Search indexes of a cluster of one node."""
+    page.locator('input[name="target_kind"][value="elasticsearch"]').check()
+    expect(page.locator('[name="target.address"]')).to_be_visible()
+    page.locator('[name="target.address"]').fill(address)
+    page.locator('[name="target.index"]').fill(index)
+    page.locator('[name="target.replicas"]').fill("0")
+
+
 def fill_postgresql(page: Page, database: Source, **changes: Any) -> None:
     """Another database, which the copies go to."""
     page.locator('input[name="target_kind"][value="postgresql"]').check()

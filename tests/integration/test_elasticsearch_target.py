@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.message import Message
 from typing import Any
 
 import pyarrow as pa
 import pytest
-import urllib3
 
 from replicators.connectors.contract.sink import (
     Change,
@@ -37,6 +35,7 @@ from replicators.targets.elasticsearch.refused import count
 from replicators.targets.elasticsearch.writer import ElasticsearchSink
 from runners.engine.tasks.local import LocalTasks
 from tests.contract.test_elasticsearch import rows
+from tests.search_proxies import before
 from tests.search_server import SearchServer
 
 ID = Column("id", Int(64), "bigint", nullable=False, ordinal=1)
@@ -177,6 +176,10 @@ def test_a_refused_document_is_kept_aside_and_written_when_the_cluster_takes_it(
     assert json.loads(found["document"])["note"] == "bad"
     index.documents([{"id": 4, "note": "still", "price": 1.0}], 14)
     assert count(client.Search(index.params), aside) == 1
+    sink = index.open()
+    (listed,) = sink.refused(index.table, 10) or []
+    assert listed.key == '{"_id": "2"}' and "price" in listed.reason and listed.number < 0
+    assert sink.refused(index.table, 10) is None, "nothing has changed"
     index.documents([{"id": 2, "note": "mended", "price": 7.0}], 15)
     index.open().resolved(index.table, resolved(16, 9))
     search_server.ask("POST", f"/{aside}/_refresh")
@@ -198,7 +201,10 @@ def test_a_mended_mapping_takes_the_refused_document(search_server: SearchServer
         "type": "long", "ignore_malformed": True}}}}}  # fmt: skip
     search_server.ask("PUT", f"/{index.alias}/_mapping", mended)
     search_server.ask("POST", f"/{index.alias}-g1-refused/_refresh")
-    index.open().resolved(index.table, resolved(12, 9))
+    sink = index.open()
+    assert len(sink.refused(index.table, 10) or []) == 1
+    sink.replay(index.table)
+    assert sink.refused(index.table, 10) == []
     assert sorted(d["id"] for d in index.found({"match_all": {}})) == [1, 2]
 
 
@@ -216,47 +222,21 @@ def test_a_read_only_index_is_said_and_goes_on_once_the_block_is_gone(index: Ind
     assert index.rows() == {1: "a", 2: "b"}
 
 
-@contextmanager
-def answering(server: SearchServer, status: Sequence[int], limit: int = 0) -> Iterator[str]:
+def answering(
+    server: SearchServer, status: Sequence[int], limit: int = 0
+) -> AbstractContextManager[str]:
     """A proxy that answers bulk requests with these statuses first, and 413 to those that are
     larger than the limit. Its address."""
     left = list(status)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def refuse(path: str, headers: Message, data: bytes) -> int | None:
+        if "_bulk" not in path:
+            return None
+        if left:
+            return left.pop(0)
+        return 413 if limit and len(data) > limit else None
 
-        def forward(self) -> None:
-            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            is_bulk = "_bulk" in self.path
-            if is_bulk and left:
-                self.answer(left.pop(0), b"{}")
-            elif is_bulk and limit and len(data) > limit:
-                self.answer(413, b"")
-            else:
-                kind = {"Content-Type": self.headers.get("Content-Type", "application/json")}
-                url = server.url + self.path
-                got = urllib3.request(self.command, url, body=data, headers=kind)
-                self.answer(got.status, got.data)
-
-        do_GET = do_POST = do_PUT = do_DELETE = forward
-
-        def answer(self, status: int, data: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as proxy:
-        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{proxy.server_port}"
-        finally:
-            proxy.shutdown()
-            thread.join()
+    return before(server, refuse)
 
 
 def test_a_busy_cluster_is_asked_again_and_a_too_large_request_is_split(index: Index) -> None:

@@ -3,6 +3,8 @@ allow."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from assessments.modes import mode_problems
@@ -103,6 +105,15 @@ def test_a_source_whose_first_copy_converges_takes_no_history_and_no_log() -> No
     """Guards rule 19: changes that are applied to a converging copy twice would be kept twice."""
     for mode, codes in {"append": ["source:mode-inexact"], "soft_delete": []}.items():
         config = config_of(mode, source="mysql")
+        assert [p.code for p in mode_problems(config, [schema_of("a")])] == codes
+
+
+def test_a_target_that_keeps_the_last_version_takes_a_converging_copy() -> None:
+    """Guards `keeps_rows`: MariaDB into a search index, where a change that comes twice is refused
+    as old; a topic would have it twice."""
+    for target, codes in {"elasticsearch": [], "kafka": ["source:mode-inexact"]}.items():
+        config = config_of("append", source="mysql")
+        config = replace(config, target_kind=target)
         assert [p.code for p in mode_problems(config, [schema_of("a")])] == codes
 
 

@@ -24,6 +24,7 @@ from replicators.connectors.target import (
     ChangeSink,
     Delivery,
     MergeTarget,
+    RejectsRows,
     Resolved,
     Rewindable,
     TargetPlugin,
@@ -263,6 +264,8 @@ class SinkContract:
         assert can.modes == (Mode.APPEND,)
         assert can.can_rewind is isinstance(sink, Rewindable)
         assert can.has_watermarks is isinstance(sink, Watermarked)
+        assert can.keeps_rows is self.keeps_rows
+        assert can.rejects_rows is isinstance(sink, RejectsRows)
 
     def test_every_change_is_there_once_with_its_snapshot_before_it(
         self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any

@@ -33,7 +33,11 @@ PLUGIN = TargetPlugin(
     summary="A search index for each table, with a document for each row.",
     params=ElasticsearchParams,
     capabilities=TargetCapabilities(
-        delivery=Delivery.EXACTLY_ONCE, is_replaced_at_once=True, modes=(Mode.APPEND,)
+        delivery=Delivery.EXACTLY_ONCE,
+        is_replaced_at_once=True,
+        keeps_rows=True,
+        rejects_rows=True,
+        modes=(Mode.APPEND,),
     ),
     fit=fit,
     checks=_checks,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import ssl
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -119,12 +120,32 @@ class Search:
                 )
                 return Answer(got.status, got.data)
             except urllib3.exceptions.SSLError as err:
-                raise ReplicationError("target:unreachable") from err
+                raise ReplicationError("target:search-tls", reason=_untrusted(err)) from err
             except (HTTPError, OSError) as err:
                 self._urls.append(self._urls.pop(0))
                 if not left:
                     raise ReplicationError("target:unreachable") from err
         raise AssertionError("there is an address")
+
+
+_HOST_DIFFERS, _ADDRESS_DIFFERS, _EXPIRED = 62, 64, 10
+"""Codes of OpenSSL."""
+
+
+def _untrusted(error: BaseException) -> str:
+    """Why there is no encrypted connection, without the server's name."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__ or cause.__context__
+    if cause is None:
+        return "what answers at this port speaks no TLS, or another version of it"
+    known = {
+        _HOST_DIFFERS: "its certificate is one for another host",
+        _ADDRESS_DIFFERS: "its certificate is one for another host",
+        _EXPIRED: "its certificate has expired",
+    }
+    otherwise = "its certificate is not signed by an authority that this program trusts"
+    return known.get(cause.verify_code, otherwise)
 
 
 def _login(params: ElasticsearchParams) -> dict[str, str]:

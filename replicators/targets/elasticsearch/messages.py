@@ -15,6 +15,13 @@ MESSAGES: Mapping[str, Message] = {
         WAITING,
         help=Help.EDIT,
     ),
+    "target:search-tls": Message(
+        "No encrypted connection to the cluster",
+        "The encrypted connection to the cluster could not be made: {reason}.",
+        "Correct the address, or name the file of certificates that prove the server (CA file).",
+        WAITING,
+        help=Help.EDIT,
+    ),
     "target:search-denied": Message(
         "A right is missing in the cluster",
         "The cluster does not allow this user to {act}.",

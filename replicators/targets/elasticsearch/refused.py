@@ -5,7 +5,10 @@ from here if the cluster takes it or has a newer one.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import pyarrow as pa
 
 from replicators.connectors.arrow.json_text import TEXT
 from replicators.connectors.model.schema import TableId
+from replicators.connectors.target import RefusedRow
 from replicators.targets.elasticsearch.bulk import (
     EXTERNAL_GTE,
     TOO_LARGE_KIND,
@@ -27,6 +31,12 @@ from replicators.targets.elasticsearch.documents import Writes
 from replicators.targets.elasticsearch.errors import Answer, error_of
 
 PAGE = 500
+REASON_LENGTH = 500
+WHY = {
+    TOO_LARGE_KIND: "The document is larger than a request to the cluster may be.",
+    UNSENT: "The change lacks values that the source did not send, and the index has lost the "
+    "document that had them.",
+}
 _KEPT = {"index": False, "doc_values": False}
 PROPERTIES: dict[str, Any] = {
     "id": {"type": "keyword"},
@@ -99,6 +109,26 @@ def _deletions(refused: Sequence[Refused]) -> Writes:
         np.array([r.version for r in refused], np.int64),
         pa.nulls(len(refused), TEXT),
     )
+
+
+def listed(search: Search, index: str, table: TableId, limit: int) -> list[RefusedRow]:
+    """The first refused documents, for people."""
+    found = chain.from_iterable(_pages(search, index, table))
+    rows = [
+        RefusedRow(_number(r), json.dumps({"_id": r.id}), _why(r)) for r in islice(found, limit)
+    ]
+    return sorted(rows, key=lambda r: r.number)
+
+
+def _number(one: Refused) -> int:
+    """Negative, and another one for each document and version."""
+    text = f"{one.version} {one.id}".encode()
+    return -1 - (int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 2)
+
+
+def _why(one: Refused) -> str:
+    """The cluster's reason, which may name a value of the row."""
+    return WHY.get(one.kind, f"{one.kind}: {one.reason}")[:REASON_LENGTH]
 
 
 def count(search: Search, index: str) -> int:

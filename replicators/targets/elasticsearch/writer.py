@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import BatchKind, ChangeBatch, Lane, Resolved, TargetTable
+from replicators.connectors.target import (
+    BatchKind,
+    ChangeBatch,
+    Lane,
+    RefusedRow,
+    Resolved,
+    TargetTable,
+)
 from replicators.connectors.tasks import Tasks
 from replicators.targets.elasticsearch.bulk import EXTERNAL, EXTERNAL_GTE, Bulk
 from replicators.targets.elasticsearch.client import Search
@@ -21,7 +28,7 @@ from replicators.targets.elasticsearch.indexes import Indexes, Meta
 from replicators.targets.elasticsearch.lanes import Done, LaneWork, Look, Looking, look, write
 from replicators.targets.elasticsearch.naming import alias_of, name_fault
 from replicators.targets.elasticsearch.params import ElasticsearchParams
-from replicators.targets.elasticsearch.refused import try_again
+from replicators.targets.elasticsearch.refused import listed, try_again
 
 logger = logging.getLogger("replicator.elasticsearch")
 ROWS_HERE = 5_000
@@ -43,6 +50,8 @@ class ElasticsearchSink:
         self._params, self._tasks = params, tasks
         self._opened: Search | None = None
         self._places: dict[tuple[TableId, int], Place] = {}
+        self._told: set[tuple[TableId, int]] = set()
+        """Tables whose refused documents are as `refused` said."""
 
     def names(self, table: TableId) -> tuple[str, ...]:
         """The name by which the table is searched."""
@@ -98,6 +107,20 @@ class ElasticsearchSink:
         if known is None or not known.is_live:
             self._live(table)
 
+    def refused(self, table: TargetTable, limit: int) -> list[RefusedRow] | None:
+        """The documents in the index of refused ones, where it may have changed."""
+        key = (table.source, table.generation)
+        if key in self._told:
+            return None
+        found = listed(self._search, self._indexes(table).refused, table.source, limit)
+        self._told.add(key)
+        return found
+
+    def replay(self, table: TargetTable) -> None:
+        """Send the refused documents again."""
+        self._live(table)
+        self._try_again(table)
+
     def drop(self, table: TargetTable) -> None:
         """Remove the table's indexes that belong to this replicator."""
         self._forget(table.source)
@@ -131,8 +154,13 @@ class ElasticsearchSink:
         place = self._place(table)
         if place.is_live:
             return place
+        self._indexes(table).publish(place.meta)
+        self._try_again(table)
+        return self._keep(table, replace(place, is_live=True))
+
+    def _try_again(self, table: TargetTable) -> None:
         indexes = self._indexes(table)
-        indexes.publish(place.meta)
+        self._told.discard((table.source, table.generation))
         bulk = Bulk(self._search, table.source, indexes.writing, self._params.bulk_megabytes << 20)
         done, left = try_again(bulk, indexes.refused)
         if done or left:
@@ -142,7 +170,6 @@ class ElasticsearchSink:
                 left,
                 extra={"table": str(table.source)},
             )
-        return self._keep(table, replace(place, is_live=True))
 
     def _keep(self, table: TargetTable, place: Place) -> Place:
         self._places[table.source, table.generation] = place
@@ -200,6 +227,7 @@ class ElasticsearchSink:
             for kind, number in one.refused.items():
                 refused[kind] = refused.get(kind, 0) + number
         if refused:
+            self._told.discard((table.source, table.generation))
             logger.warning(
                 "The cluster refused documents; they are kept in %s: %s",
                 self._indexes(table).refused,

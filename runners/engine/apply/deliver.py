@@ -16,6 +16,7 @@ from replicators.connectors.model.changes import COUNTED, OpCounts, change_schem
 from replicators.connectors.target import BatchKind, ChangeBatch, ChangeSink
 from runners.engine import failpoints
 from runners.engine.apply.merge import Applier
+from runners.engine.apply.refused import note_refused, replay_refused
 from runners.engine.changelog.frontier import Frontier
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.plan import (
@@ -110,10 +111,11 @@ class Deliverer(Applier):
         delivered but not recorded is delivered again."""
 
     def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
-        """Deliver the first of the files and record it. False where there are no files: a sink has
-        no quarantined rows."""
+        """Deliver the first of the files and record it. Rows that the target refused are sent again
+        first, where somebody asked for that. False where there are no files."""
+        if row.is_replay_asked:
+            replay_refused(self._sink, self._store, self._replicator, row)
         if not files:
-            self._store.table_progress(row.id, is_replay_asked=False)
             return False
         plan = self._plan(row, files, reached)
         refuse_unsupported(row.id, plan)
@@ -123,6 +125,7 @@ class Deliverer(Applier):
             self._deliver(row, plan, counts)
         if any(f.counts.truncates for f in plan.files):
             self._evolver.emptied(row)
+        note_refused(self._sink, self._store, self._replicator, row)
         self._store.record_merged(row.id, plan.sequence, plan.sequence, total)
         failpoints.hit("merge_recorded")
         return True

@@ -14,6 +14,7 @@ from replicators.connectors.model.changes import last_sequence
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.target import ChangeSink, Resolved
 from runners.engine import failpoints
+from runners.engine.apply.refused import note_refused
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.store.protocol import Store, TableRow, TableState, is_live
 from runners.engine.store.target_table import target_table
@@ -68,3 +69,4 @@ class Resolver:
         """Report a recorded mark to the target."""
         self._sink.resolved(target_table(self._replicator, row), mark)
         failpoints.hit("resolved_reported")
+        note_refused(self._sink, self._store, self._replicator, row)

@@ -16,8 +16,8 @@ NEVER = 1 << 62
 @dataclass(frozen=True, slots=True)
 class QuarantinedRow:
     """One quarantined change, known by (generation, sequence); negative sequences belong to the
-    snapshot. `key` and `reason` are for people. `image` holds what `images` wrote. `is_accepted`:
-    NULL may replace the unsupported value."""
+    snapshot, and to rows that the target itself refused. `key` and `reason` are for people. `image`
+    holds what `images` wrote. `is_accepted`: NULL may replace the unsupported value."""
 
     sequence: int
     key: str
@@ -47,6 +47,13 @@ class Quarantine(Protocol):
         merged up to `at`. It undoes what an interrupted merge from `after` had quarantined and
         freed: that merge may have ended earlier or later than the one that replaces it. `after`
         None: a first copy."""
+        ...
+
+    def record_refused(
+        self, table: TableId, generation: int, rows: Sequence[QuarantinedRow]
+    ) -> None:
+        """The rows that the target of a generation refuses now, in place of those recorded before.
+        Idempotent."""
         ...
 
     def quarantined_forget(self, table: TableId, generation: int) -> None:
@@ -98,6 +105,12 @@ class MemoryQuarantine:
                     del self._quarantined[place]
                 elif freed > after:
                     self._quarantined[place] = (row, NEVER)
+
+    def record_refused(
+        self, table: TableId, generation: int, rows: Sequence[QuarantinedRow]
+    ) -> None:
+        self.quarantined_forget(table, generation)
+        self.record_quarantined(table, generation, rows)
 
     def quarantined_forget(self, table: TableId, generation: int) -> None:
         self._write()

@@ -3,13 +3,14 @@ at each step leaves."""
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +30,13 @@ from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.connectors.snapshot import Chunk
-from replicators.connectors.target import ChangeSink, MergeTarget, TargetTable
+from replicators.connectors.target import (
+    ChangeBatch,
+    ChangeSink,
+    MergeTarget,
+    RefusedRow,
+    TargetTable,
+)
 from runners.engine import failpoints
 from runners.engine.apply import deliver
 from runners.engine.apply.deliver import Deliverer, lanes_of
@@ -496,3 +503,86 @@ def test_a_target_of_neither_kind_and_a_sink_with_other_modes_are_refused(world:
         kit(world.sink, Mode.MIRROR)
     with pytest.raises(TypeError, match="neither"):
         kit(object(), Mode.APPEND)
+
+
+class PickySink(FolderSink):
+    """Refuses rows with an odd id until it takes them."""
+
+    aside: ClassVar[dict[int, str]] = {}
+    takes_all: ClassVar[bool] = False
+    told: ClassVar[list[int] | None] = None
+
+    def deliver(self, table: TargetTable, batch: ChangeBatch) -> int:
+        """Keep what it refuses apart, before the rest is written."""
+        if not self.takes_all:
+            for lane in batch.lanes:
+                rows = [row for b in lane.read() for row in b.to_pylist() if row["id"] % 2]
+                self.aside.update({r["id"]: r["a"] for r in rows})
+        return super().deliver(table, batch)
+
+    def refused(self, table: TargetTable, limit: int) -> list[RefusedRow] | None:
+        found = sorted(self.aside)[:limit]
+        if found == PickySink.told:
+            return None
+        PickySink.told = found
+        return [RefusedRow(-n, json.dumps({"id": n}), f"no {self.aside[n]}") for n in found]
+
+    def replay(self, table: TargetTable) -> None:
+        if self.takes_all:
+            self.aside.clear()
+
+
+@pytest.fixture
+def picky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    for name, value in (("aside", {}), ("takes_all", False), ("told", None)):
+        monkeypatch.setattr(PickySink, name, value)
+    world = World(tmp_path)
+    world.sink = PickySink(tmp_path / "sink", LocalTasks())
+    world.start()
+    world.copy()
+    return world
+
+
+def listed(world: World) -> dict[str, str]:
+    """What pages show: the key and the reason of each refused row."""
+    row = world.row
+    return {
+        r.key: r.reason
+        for r in world.store.quarantined(row.id, row.generation, row.merged_sequence)
+    }
+
+
+def test_refused_rows_are_listed_and_sent_again_when_somebody_asks(
+    picky: World, tmp_path: Path
+) -> None:
+    """Guards `RejectsRows`: rows of the copy and of changes that the target refused are in the
+    list, a replay sends them again though no change comes, and they leave the list."""
+    picky.capture(write_changes(tmp_path, 1, [10, 13]))
+    picky.deliver()
+    first = {'{"id": 11}': "no read", '{"id": 13}': "no 1.1", '{"id": 21}': "no read"}
+    assert listed(picky) == first
+    picky.store.table_progress(TABLE, is_replay_asked=True)
+    reached = frontier_at(picky.store, 1)
+    assert not picky.deliverer.merge(picky.row, [], reached)
+    assert listed(picky) == first and not picky.row.is_replay_asked
+    PickySink.takes_all = True
+    picky.store.table_progress(TABLE, is_replay_asked=True)
+    picky.capture(write_changes(tmp_path, 2, [14]))
+    picky.deliver()
+    assert not listed(picky) and not picky.row.is_replay_asked
+
+
+def test_a_kill_before_the_list_is_recorded_loses_no_refused_row(
+    picky: World, tmp_path: Path, die: Callable[[str], None]
+) -> None:
+    """Guards the order: the target has the refused rows before the list, and the next run's list is
+    whole."""
+    picky.capture(write_changes(tmp_path, 1, [15]))
+    die("changes_delivered")
+    with pytest.raises(Killed):
+        picky.deliver()
+    assert '{"id": 15}' not in listed(picky)
+    PickySink.told = None
+    picky.start()
+    picky.deliver()
+    assert '{"id": 15}' in listed(picky)
