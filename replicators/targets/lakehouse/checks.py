@@ -4,8 +4,7 @@ no Spark."""
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -16,23 +15,15 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import driver_of
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
+from replicators.connectors.storage import Storage, bucket_problem
+from replicators.connectors.stores import is_s3
 from replicators.connectors.target import FitKind
-from replicators.targets.lakehouse import catalog, looks, naming, stores, trial
+from replicators.targets.lakehouse import catalog, looks, naming, trial
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
-from replicators.targets.lakehouse.storage import Storage, TrialFailed
 from replicators.targets.lakehouse.types import fit
 
-_BUCKET = (
-    (r"NO_?SUCH_?BUCKET", "target:bucket-missing"),
-    (
-        r"INVALID_?ACCESS_?KEY_?ID|INVALID_?CLIENT_?TOKEN_?ID|SIGNATURE_?DOES_?NOT_?MATCH"
-        r"|NO_?CREDENTIALS|AUTH_?FAILURE|InvalidAccessKeyId",
-        "target:bucket-keys",
-    ),
-    (r"ACCESS[_ ]?DENIED|HTTP status 403", "target:bucket-rights"),
-)
 _KNOWN = frozenset({"target:storage-full", "target:not-writable", "target:unreachable"})
 
 
@@ -61,22 +52,12 @@ class LakehouseChecks(Closing):
         path = local_path(url)
         if path:
             return looks.folder(path)
-        if stores.is_s3(url):
-            return self._bucket(Storage(self.params.store).look)
+        if is_s3(url):
+            return bucket_problem(Storage(self.params.store).look, url)
         found = _tried(lambda: store(url), "target:unreachable")
         if found:
             return found
         return Problem.of("target:store-classes", severity=Severity.WARNING)
-
-    def _bucket(self, act: Callable[[str], None]) -> Problem | None:
-        """What a look at the bucket, or a trial of it, finds."""
-        url = self.params.warehouse_url
-        try:
-            act(url)
-        except TrialFailed as err:
-            code = _of_bucket(str(err.__cause__))
-            return Problem.of(code, bucket=stores.bucket_of(url)[0], act=err.act)
-        return None
 
     def _catalog(self) -> Problem | None:
         if self.params.is_rest:
@@ -114,8 +95,8 @@ class LakehouseChecks(Closing):
             needed = {naming.names(self.params, t.id)[0] for t in tables}
             failed = trial.failed(self.params, needed | {naming.STAGING_NAMESPACE})
             found += [failed] if failed else []
-        if tables and stores.is_s3(self.params.warehouse_url):
-            tried = self._bucket(Storage(self.params.store).try_it)
+        if tables and is_s3(self.params.warehouse_url):
+            tried = bucket_problem(Storage(self.params.store).try_it, self.params.warehouse_url)
             found += [tried] if tried else []
         return found
 
@@ -165,14 +146,6 @@ class LakehouseChecks(Closing):
             return "" if Storage(self.params.store).has_folder(url) else None
         found = DeltaTable(url, storage_options=options, without_files=True)
         return str(found.metadata().configuration.get(OWNER, ""))
-
-
-def _of_bucket(text: str) -> str:
-    """The code for a store's error. The SDK names some by words, others by the answer's number."""
-    for pattern, code in _BUCKET:
-        if re.search(pattern, text, re.IGNORECASE):
-            return code
-    return "target:unreachable"
 
 
 def _code(err: BaseException, otherwise: str) -> str:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from replicators.connectors.stores import is_s3
 from replicators.targets.lakehouse import stores
 from replicators.targets.lakehouse.params import LakehouseParams
 
@@ -108,7 +109,7 @@ def _private(path: Path, text: str) -> str:
 
 def jars(params: LakehouseParams) -> tuple[str, ...]:
     """The names, without version, of the jars that must be on the session's class path."""
-    more = stores.JARS if stores.is_s3(params.warehouse_url) else ()
+    more = stores.JARS if is_s3(params.warehouse_url) else ()
     if params.format == "delta":
         return (*DELTA_JARS, *more)
     if params.is_rest:

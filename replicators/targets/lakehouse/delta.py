@@ -12,6 +12,7 @@ from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.ownership import LiveTable
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame
+from replicators.connectors.storage import Storage
 from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import dialect, evolve, naming, vacuum
 from replicators.targets.lakehouse.expiry import Expiry, retention
@@ -20,7 +21,6 @@ from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import DeltaScan
 from replicators.targets.lakehouse.sessions import LentSession, lent_conf
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID
-from replicators.targets.lakehouse.storage import Storage
 from replicators.targets.lakehouse.versions import (
     apart_seconds,
     marked_at,

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array, LogicalType, Time
+from replicators.connectors.storage import Storage
 from replicators.connectors.target import SnapshotPlace
-from replicators.targets.lakehouse.storage import Storage
 
 
 def _numbered(field: pa.Field, number: int) -> pa.Field:

@@ -16,6 +16,7 @@ from replicators.connectors.model.types import Array
 from replicators.connectors.ownership import LiveTable
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame, Row
+from replicators.connectors.storage import Storage
 from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import catalog, dialect, evolve, leftovers, naming
 from replicators.targets.lakehouse.expiry import Expiry, by_queries, current_at
@@ -23,7 +24,6 @@ from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import IcebergScan
 from replicators.targets.lakehouse.sessions import LentSession
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, token_from, token_values
-from replicators.targets.lakehouse.storage import Storage
 from replicators.targets.lakehouse.versions import Snapshots, apart_seconds, retag
 
 SUMMARY_CONF = "spark.sql.iceberg.snapshot-property."

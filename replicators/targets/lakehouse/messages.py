@@ -15,26 +15,6 @@ MESSAGES: Mapping[str, Message] = {
         "REPLICATOR_SPARK_MASTER) that has the store's connector.",
         "Without these classes the run fails at its start.",
     ),
-    "target:bucket-missing": Message(
-        "Bucket not found",
-        "The store has no bucket `{bucket}`.",
-        "Make the bucket, or correct the warehouse, the S3 endpoint or the S3 region.",
-        "A run can't begin without the bucket.",
-    ),
-    "target:bucket-keys": Message(
-        "Keys not accepted",
-        "The store does not know the access key, or the secret key does not belong to it.",
-        "Enter both keys again. Where the form has none, correct AWS_ACCESS_KEY_ID and "
-        "AWS_SECRET_ACCESS_KEY in the environment of web and workers.",
-        "Nothing can be read or written with these keys.",
-    ),
-    "target:bucket-rights": Message(
-        "A right is missing in the bucket",
-        "These keys may not {act} the bucket `{bucket}`.",
-        "Grant s3:ListBucket for the bucket, and s3:GetObject, s3:PutObject, s3:DeleteObject and "
-        "s3:AbortMultipartUpload for everything in it.",
-        "The check writes, reads, lists and deletes a small file, as a run does.",
-    ),
     "target:catalog-unreachable": Message(
         "Catalog not reachable",
         "The catalog's server does not answer, or says that it can't serve now.",

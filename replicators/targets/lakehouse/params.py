@@ -8,8 +8,17 @@ from urllib.parse import unquote, urlsplit
 from replicators.connectors.addresses import Place, Url, one_name_of_s3
 from replicators.connectors.locations import location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
+from replicators.connectors.stores import (
+    faults,
+    is_s3,
+    named,
+    s3_access_key,
+    s3_endpoint,
+    s3_region,
+    s3_secret_key,
+)
 from replicators.targets.lakehouse.servers import CatalogServer, address_fault
-from replicators.targets.lakehouse.stores import Store, endpoint_fault, is_s3
+from replicators.targets.lakehouse.stores import Store
 
 JDBC, REST = "jdbc", "rest"
 CATALOG_OPTIONS = (
@@ -26,7 +35,6 @@ _KEYS_GO = (
 )
 _WORD_GOES = "enter it in Catalog password"
 _OF_REST = ("catalog_warehouse", "catalog_token", "catalog_token_uri", "catalog_scope")
-_OF_STORE = ("s3_endpoint", "s3_region", "s3_access_key", "s3_secret_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,36 +102,10 @@ class LakehouseParams:
         minimum=0,
         maximum=100,
     )
-    s3_endpoint: str = param(
-        "S3 endpoint",
-        help="Address of a server of your own that speaks the protocol of S3, such as MinIO or "
-        "Ceph: https://storage.example:9000. Empty: Amazon S3, or what AWS_ENDPOINT_URL says",
-        default="",
-        note="for a bucket of S3",
-        addresses=True,
-        is_movable=True,
-        secrets_go="enter it in S3 secret key",
-        check=endpoint_fault,
-    )
-    s3_region: str = param(
-        "S3 region",
-        help="For example eu-central-1. Empty: what AWS_REGION says, or the bucket itself",
-        default="",
-        note="for a bucket of S3",
-        is_movable=True,
-    )
-    s3_access_key: str = param(
-        "S3 access key",
-        help="Empty: the environment of web and workers has the keys, or the machine has a role",
-        default="",
-        note="for a bucket of S3",
-        addresses=True,
-        is_movable=True,
-    )
-    s3_secret_key: str = param(
-        "S3 secret key", default="", secret=True, note="with an S3 access key"
-    )
-
+    s3_endpoint: str = s3_endpoint()
+    s3_region: str = s3_region()
+    s3_access_key: str = s3_access_key()
+    s3_secret_key: str = s3_secret_key()
     catalog_warehouse: str = param(
         "Catalog's warehouse",
         help="The name by which the REST catalog knows the warehouse. Empty: the server has one",
@@ -172,15 +154,9 @@ class LakehouseParams:
             raise InvalidParams(errors)
 
     def _store_errors(self) -> dict[str, str]:
-        store = self.store
-        if store.is_named and not is_s3(self.warehouse_url):
-            named = [n for n in _OF_STORE if getattr(self, n)]
-            return dict.fromkeys(named, "is only for a warehouse in s3://")
-        odd = [n for n in _OF_STORE if any(c.isspace() for c in getattr(self, n))]
-        if odd or bool(store.access_key) == bool(store.secret_key):
-            return dict.fromkeys(odd, "must not have spaces or line breaks")
-        lacking = "s3_secret_key" if store.access_key else "s3_access_key"
-        return {lacking: "is required with the other key"}
+        if not is_s3(self.warehouse_url):
+            return dict.fromkeys(named(self), "is only for a warehouse in s3://")
+        return faults(self)
 
     def _rest_errors(self) -> dict[str, str]:
         if not self.catalog_uri:

@@ -4,9 +4,10 @@ of S3 read this program's environment. Opens nothing."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+
+from replicators.connectors import stores
+from replicators.connectors.stores import is_s3
 
 _SDK = (
     "annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol",
@@ -18,36 +19,14 @@ _SDK = (
 )  # fmt: skip
 JARS = ("hadoop-aws-3", "eventstream-1", "reactive-streams-1", *(f"{name}-2" for name in _SDK))
 """Hadoop's file system of S3, and the part of the SDK that it needs."""
-_SCHEME = "s3://"
 PROFILE = "replicator"
 _FROM_FILE = "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider"
 _FILE_SYSTEM = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
-def is_s3(url: str) -> bool:
-    """Whether a warehouse lies there."""
-    return url.startswith(_SCHEME)
-
-
-def bucket_of(url: str) -> tuple[str, str]:
-    """The bucket, and the path that begins with it."""
-    path = url.removeprefix(_SCHEME)
-    return path.partition("/")[0], path
-
-
 @dataclass(frozen=True, slots=True)
-class Store:
-    """How a bucket is reached. What is empty comes from the environment."""
-
-    endpoint: str = ""
-    region: str = ""
-    access_key: str = ""
-    secret_key: str = field(default="", repr=False)
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the replicator names anything of it."""
-        return self != Store()
+class Store(stores.Store):
+    """How the warehouse's bucket is reached, and what each reader is told of it."""
 
     def spark_conf(self, url: str) -> dict[str, str]:
         """The session's settings, without keys. A server of one's own is asked by paths: it has no
@@ -96,36 +75,3 @@ class Store:
         if self.where.startswith("http://"):
             found["AWS_ALLOW_HTTP"] = "true"
         return {name: value for name, value in found.items() if value}
-
-    @property
-    def where(self) -> str:
-        """The server's address; empty for Amazon's."""
-        return (
-            self.endpoint
-            or os.environ.get("AWS_ENDPOINT_URL_S3")
-            or os.environ.get("AWS_ENDPOINT_URL")
-            or ""
-        )
-
-    @property
-    def in_region(self) -> str:
-        """The region; empty where nobody names one."""
-        return (
-            self.region
-            or os.environ.get("AWS_REGION")
-            or os.environ.get("AWS_DEFAULT_REGION")
-            or ""
-        )
-
-
-def endpoint_fault(text: str) -> str:
-    """What is wrong with a server's address, as a sentence; empty where nothing is."""
-    try:
-        found = urlsplit(text)
-        _ = found.port
-    except ValueError:
-        return "must be an address: https://host:port"
-    is_fine = found.scheme in {"http", "https"} and found.hostname and not found.path.strip("/")
-    if not text or (is_fine and "@" not in found.netloc and not (found.query or found.fragment)):
-        return ""
-    return "must be an address, without a login, a path and ?: https://host:port"

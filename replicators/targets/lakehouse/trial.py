@@ -10,9 +10,9 @@ from typing import Any
 
 from replicators.connectors.problems.errors import driver_of
 from replicators.connectors.problems.problem import Problem
+from replicators.connectors.storage import Storage
 from replicators.targets.lakehouse import catalog, naming
 from replicators.targets.lakehouse.params import LakehouseParams
-from replicators.targets.lakehouse.storage import Storage
 
 
 class _Failed(Exception):

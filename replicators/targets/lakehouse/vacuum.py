@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from replicators.connectors.files import is_url
+from replicators.connectors.storage import Storage
 from replicators.targets.lakehouse import dialect
 from replicators.targets.lakehouse.sessions import LentSession
-from replicators.targets.lakehouse.storage import Storage
 
 INVENTORY = "replicator_inventory"
 SCHEMA = "path STRING, length LONG, isDir BOOLEAN, modificationTime LONG"

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from replicators.connectors.storage import Storage
 from replicators.connectors.target import KeptVersion
 from replicators.targets.lakehouse.delta import MARKS, Delta
 from replicators.targets.lakehouse.params import LakehouseParams
-from replicators.targets.lakehouse.storage import Storage
 from replicators.targets.lakehouse.stores import Store
 from replicators.targets.lakehouse.vacuum import inventory, vector_file
 from replicators.targets.lakehouse.versions import written_marks

@@ -1,16 +1,29 @@
-"""The warehouse's storage without Spark: check, list and remove folders. Reads no tables."""
+"""A target's bucket or folder, without Spark: check, list and remove folders. Reads no tables."""
 
 from __future__ import annotations
 
+import re
 import uuid
+from collections.abc import Callable
 
 from pyarrow import fs
 
 from replicators.connectors.files import open_url
-from replicators.targets.lakehouse.stores import Store, bucket_of, is_s3
+from replicators.connectors.problems.problem import Problem
+from replicators.connectors.stores import Store, bucket_of, is_s3
 
 NO_BUCKET = "NO_SUCH_BUCKET"
 _WORD = b"replicator"
+
+_BUCKET = (
+    (r"NO_?SUCH_?BUCKET", "target:bucket-missing"),
+    (
+        r"INVALID_?ACCESS_?KEY_?ID|INVALID_?CLIENT_?TOKEN_?ID|SIGNATURE_?DOES_?NOT_?MATCH"
+        r"|NO_?CREDENTIALS|AUTH_?FAILURE|InvalidAccessKeyId",
+        "target:bucket-keys",
+    ),
+    (r"ACCESS[_ ]?DENIED|HTTP status 403", "target:bucket-rights"),
+)
 
 
 class TrialFailed(OSError):
@@ -22,7 +35,7 @@ class TrialFailed(OSError):
 
 
 class Storage:
-    """The folders of a warehouse, reached as its settings say."""
+    """The folders of a target, reached as its settings say."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -110,3 +123,20 @@ class Storage:
         for info in system.get_file_info(fs.FileSelector(path)):
             if info.base_name not in names:
                 system.delete_file(info.path)
+
+
+def bucket_problem(act: Callable[[str], None], url: str) -> Problem | None:
+    """What a look at the folder's bucket, or a trial of it, finds."""
+    try:
+        act(url)
+    except TrialFailed as err:
+        return Problem.of(bucket_code(str(err.__cause__)), bucket=bucket_of(url)[0], act=err.act)
+    return None
+
+
+def bucket_code(text: str) -> str:
+    """The code for a store's error. The SDK names some by words, others by the answer's number."""
+    for pattern, code in _BUCKET:
+        if re.search(pattern, text, re.IGNORECASE):
+            return code
+    return "target:unreachable"

@@ -1,0 +1,145 @@
+"""How a bucket of S3 is reached, or of a server that speaks its protocol: endpoint, region and keys
+are fields of a target. Where they name none, the SDKs of S3 read this program's environment. Opens
+nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from replicators.connectors.params import param
+
+_SCHEME = "s3://"
+FIELDS = ("s3_endpoint", "s3_region", "s3_access_key", "s3_secret_key")
+
+
+def is_s3(url: str) -> bool:
+    """Whether a folder lies there."""
+    return url.startswith(_SCHEME)
+
+
+def bucket_of(url: str) -> tuple[str, str]:
+    """The bucket, and the path that begins with it."""
+    path = url.removeprefix(_SCHEME)
+    return path.partition("/")[0], path
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """How a bucket is reached. What is empty comes from the environment."""
+
+    endpoint: str = ""
+    region: str = ""
+    access_key: str = ""
+    secret_key: str = field(default="", repr=False)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the replicator names anything of it."""
+        return any((self.endpoint, self.region, self.access_key, self.secret_key))
+
+    @property
+    def where(self) -> str:
+        """The server's address; empty for Amazon's."""
+        return (
+            self.endpoint
+            or os.environ.get("AWS_ENDPOINT_URL_S3")
+            or os.environ.get("AWS_ENDPOINT_URL")
+            or ""
+        )
+
+    @property
+    def in_region(self) -> str:
+        """The region; empty where nobody names one."""
+        return (
+            self.region
+            or os.environ.get("AWS_REGION")
+            or os.environ.get("AWS_DEFAULT_REGION")
+            or ""
+        )
+
+
+def endpoint_fault(text: str) -> str:
+    """What is wrong with a server's address, as a sentence; empty where nothing is."""
+    try:
+        found = urlsplit(text)
+        _ = found.port
+    except ValueError:
+        return "must be an address: https://host:port"
+    is_fine = found.scheme in {"http", "https"} and found.hostname and not found.path.strip("/")
+    if not text or (is_fine and "@" not in found.netloc and not (found.query or found.fragment)):
+        return ""
+    return "must be an address, without a login, a path and ?: https://host:port"
+
+
+class HasStore(Protocol):
+    """Params with the fields of a store."""
+
+    @property
+    def s3_endpoint(self) -> str: ...
+    @property
+    def s3_region(self) -> str: ...
+    @property
+    def s3_access_key(self) -> str: ...
+    @property
+    def s3_secret_key(self) -> str: ...
+
+
+def s3_endpoint() -> Any:
+    """The server's address."""
+    return param(
+        "S3 endpoint",
+        help="Address of a server of your own that speaks the protocol of S3, such as MinIO or "
+        "Ceph: https://storage.example:9000. Empty: Amazon S3, or what AWS_ENDPOINT_URL says",
+        default="",
+        note="for a bucket of S3",
+        addresses=True,
+        is_movable=True,
+        secrets_go="enter it in S3 secret key",
+        check=endpoint_fault,
+    )
+
+
+def s3_region() -> Any:
+    """The bucket's region."""
+    return param(
+        "S3 region",
+        help="For example eu-central-1. Empty: what AWS_REGION says, or the bucket itself",
+        default="",
+        note="for a bucket of S3",
+        is_movable=True,
+    )
+
+
+def s3_access_key() -> Any:
+    """The key's name."""
+    return param(
+        "S3 access key",
+        help="Empty: the environment of web and workers has the keys, or the machine has a role",
+        default="",
+        note="for a bucket of S3",
+        addresses=True,
+        is_movable=True,
+    )
+
+
+def s3_secret_key() -> Any:
+    """The key."""
+    return param("S3 secret key", default="", secret=True, note="with an S3 access key")
+
+
+def named(params: HasStore) -> Sequence[str]:
+    """The fields that are filled in."""
+    return [n for n in FIELDS if getattr(params, n)]
+
+
+def faults(params: HasStore) -> dict[str, str]:
+    """What is wrong with the fields together."""
+    odd = [n for n in FIELDS if any(c.isspace() for c in getattr(params, n))]
+    if odd or bool(params.s3_access_key) == bool(params.s3_secret_key):
+        return dict.fromkeys(odd, "must not have spaces or line breaks")
+    lacking = "s3_secret_key" if params.s3_access_key else "s3_access_key"
+    return {lacking: "is required with the other key"}
