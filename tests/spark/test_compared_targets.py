@@ -26,12 +26,14 @@ from tests.mysql_servers import SqlServer, fresh_sql_database
 from tests.mysql_target import plain_writer
 from tests.postgres_target import writer_params
 from tests.servers import Database
+from tests.snowflake_server import SnowflakeServer
+from tests.snowflake_target import params_of
 from tests.spark.test_compared_database import CHANGES, DDL, ROWS, Clock, World, two_deliveries
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(900)]
 _NUMBERS = itertools.count(1)
-HERE = ("bigquery", "lakehouse", "mysql", "postgresql")
+HERE = ("bigquery", "lakehouse", "mysql", "postgresql", "snowflake")
 """The merge targets of this program. A new one is added here, with its place below."""
 OTHERWISE = {Mode.MESSAGES: "its rows are messages: contract/test_postgresql_target.py"}
 CASES = [
@@ -91,6 +93,10 @@ def target_params(request: pytest.FixtureRequest, name: str, tmp_path: Path) -> 
             with open_client(found) as client:
                 client.create_dataset(dataset)
             yield found
+        case "snowflake":
+            played: SnowflakeServer = request.getfixturevalue("snowflake")
+            given = params_of(played, f"COMPARED_{next(_NUMBERS)}")
+            yield parse(registry.targets()[name].params, given)
 
 
 @pytest.mark.parametrize(
