@@ -137,7 +137,7 @@ def draft_update(*, draft: Draft, version: int, **fields: Any) -> Draft:
 
 @transaction.atomic
 def _update(draft: Draft, version: int, fields: Mapping[str, Any]) -> Draft:
-    now = Draft.objects.select_for_update().get(pk=draft.pk)
+    now = Draft.objects.select_for_update(no_key=True).get(pk=draft.pk)
     if now.replicator_id is not None:
         raise DraftDeployed
     if now.version != version:
@@ -164,7 +164,7 @@ def draft_assess(*, draft: Draft) -> Report:
     target answer."""
     report = assess(config_of(draft))
     with transaction.atomic():
-        Draft.objects.select_for_update().get(pk=draft.pk)
+        Draft.objects.select_for_update(no_key=True).get(pk=draft.pk)
         report_store(draft, report)
     return report
 
@@ -204,7 +204,7 @@ def _deployed(draft: Draft) -> Replicator | None:
 
 @transaction.atomic
 def _deploy(draft: Draft, actor: User | None) -> Replicator:
-    now = Draft.objects.select_for_update().get(pk=draft.pk)
+    now = Draft.objects.select_for_update(no_key=True).get(pk=draft.pk)
     done = _deployed(now)
     if done is not None:
         return done

@@ -85,7 +85,7 @@ def user_update(
 ) -> User:
     """Change a user. What is None stays. A new password ends the user's tokens. InvalidConfig names
     a faulty field. Users can't lock themselves out."""
-    row = User.objects.select_for_update().get(pk=user.pk)
+    row = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     before = _values(row)
     if is_active is not None:
         if row.pk == actor.pk and not is_active:

@@ -258,7 +258,7 @@ def replicator_update(*, replicator: Replicator, actor: User | None, **changes: 
     or of the target's place, which are fixed, and of tables, which are added and removed one by
     one.
     """
-    row = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    row = Replicator.objects.select_for_update(no_key=True).get(pk=replicator.pk)
     before = audited_values(row)
     _change(row, changes)
     _save(row)

@@ -213,7 +213,7 @@ def _store(
     restart: bool,
     seen_at: datetime | None,
 ) -> Change:
-    locked = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    locked = Replicator.objects.select_for_update(no_key=True).get(pk=replicator.pk)
     if seen_at is not None and locked.updated_at != seen_at:
         raise StaleReplicator
     name = actor.get_username() if actor is not None else ""

@@ -97,7 +97,7 @@ def replicator_locked(replicator: Replicator, event: str) -> Replicator:
 
     Raises IllegalTransition while it is being deleted.
     """
-    row = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    row = Replicator.objects.select_for_update(no_key=True).get(pk=replicator.pk)
     if row.deleting_since is not None:
         raise IllegalTransition("deleting", event, message="This replicator is being deleted.")
     tables_changed(row)
@@ -187,7 +187,7 @@ def run_ask_stop(*, run: Run, origin: str, actor: str = "") -> Run:
 def replicator_delete(*, replicator: Replicator, actor: Actor, keep_target: bool) -> Replicator:
     """Mark it as being deleted and stop its run; a task removes the rest. Idempotent; does not
     wait."""
-    row = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    row = Replicator.objects.select_for_update(no_key=True).get(pk=replicator.pk)
     if row.deleting_since is None:
         back_off_clear(row)
         Replicator.objects.filter(pk=row.pk).update(

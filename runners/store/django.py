@@ -108,7 +108,7 @@ class DjangoStore:
         try:
             with written():
                 held = Run.objects.active().filter(pk=self._run.pk, lease=self._lease)
-                if not self._lease or not held.select_for_update().exists():
+                if not self._lease or not held.select_for_update(no_key=True).exists():
                     raise ReplicationError("run:lease-lost")
                 yield
         finally:

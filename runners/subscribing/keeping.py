@@ -137,7 +137,7 @@ def _files(rows: pa.Table) -> Iterator[pa.Table]:
 @transaction.atomic
 def _fallen(table: Table, place: int) -> None:
     """Say which subscribers fell behind."""
-    mine = SubscriberPosition.objects.select_for_update().filter(
+    mine = SubscriberPosition.objects.select_for_update(no_key=True).filter(
         table=table, generation=table.generation, sequence__lt=place, fell_behind=False
     )
     for row in mine.select_related("subscriber__replicator"):

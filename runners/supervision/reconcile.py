@@ -80,7 +80,8 @@ def _shorten(now: datetime) -> None:
 def _end_unstarted(run: Run) -> None:
     try:
         with transaction.atomic():
-            if Run.objects.active().filter(pk=run.pk, lease="").select_for_update().exists():
+            unheld = Run.objects.active().filter(pk=run.pk, lease="")
+            if unheld.select_for_update(no_key=True).exists():
                 run_transition(run=run, event="run_stopped")
     except IllegalTransition:
         logger.info("Run %s had ended already.", run.pk)
@@ -105,7 +106,7 @@ def _is_due(now: datetime) -> Q:
 @transaction.atomic
 def _start(now: datetime) -> None:
     """Create a run for every replicator that should run and has none, while slots are free."""
-    Sign.objects.select_for_update().get(name=SIGN)
+    Sign.objects.select_for_update(no_key=True).get(name=SIGN)
     free = settings.MAX_RUNS - Run.objects.active().count()
     wanted = (
         Replicator.objects.live()

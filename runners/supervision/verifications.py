@@ -107,7 +107,7 @@ def _end(row: Verification) -> None:
 def _schedule(now: datetime) -> None:
     """Ask for verifications whose time has come. A time that passed while nothing ran counts once;
     one that can't begin now waits for the next time."""
-    due = VerifySchedule.objects.select_for_update().filter(next_at__lte=now)
+    due = VerifySchedule.objects.select_for_update(no_key=True).filter(next_at__lte=now)
     for row in due.exclude(cron="").select_related("replicator")[:LIMIT]:
         try:
             row.next_at = next_time(row.cron, now)
@@ -166,7 +166,7 @@ def _start(now: datetime, spawn: Spawn) -> None:
 def _claimed(now: datetime) -> list[Verification]:
     """Give a lease to each verification that may start now."""
     Sign.objects.get_or_create(name=SIGN, defaults={"at": now})
-    Sign.objects.select_for_update().get(name=SIGN)
+    Sign.objects.select_for_update(no_key=True).get(name=SIGN)
     active = Verification.objects.active()
     free = settings.MAX_VERIFICATIONS - active.exclude(lease="").count()
     waiting = active.filter(

@@ -50,7 +50,7 @@ class Record:
     def _write(self) -> Iterator[Verification]:
         with transaction.atomic():
             mine = Verification.objects.active().filter(pk=self._pk, lease=self._lease)
-            found = mine.select_for_update().first() if self._lease else None
+            found = mine.select_for_update(no_key=True).first() if self._lease else None
             if found is None:
                 raise ReplicationError("verify:replaced")
             yield found

@@ -51,7 +51,7 @@ def verification_start(
     """Ask for a verification of these tables, or of every table where no names are given; does not
     wait. Raises `Table.DoesNotExist`; IllegalTransition while one is under way, or where the
     replicator can't be verified."""
-    row = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    row = Replicator.objects.select_for_update(no_key=True).get(pk=replicator.pk)
     refused = refusal_verify(row)
     if refused:
         raise IllegalTransition("refused", "verification_asked", message=refused)
@@ -103,7 +103,7 @@ def verification_cancel(*, verification: Verification, actor: Actor) -> Verifica
     """Ask it to stop. One that waits is cancelled at once; a running one stops after its chunk.
     Idempotent while it is active. Raises IllegalTransition where it has ended."""
     row = (
-        Verification.objects.select_for_update()
+        Verification.objects.select_for_update(no_key=True)
         .select_related("replicator")
         .get(pk=verification.pk)
     )
@@ -183,7 +183,7 @@ def verify_schedule_set(
 ) -> VerifySchedule:
     """Verify it by itself at these times (cron, UTC); an empty text: never. Raises InvalidConfig
     for a text that is no schedule, IllegalTransition where it can't be verified."""
-    row = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    row = Replicator.objects.select_for_update(no_key=True).get(pk=replicator.pk)
     text = " ".join(cron.split())
     refused = refusal_verify(row) if text else ""
     if refused:

@@ -6,11 +6,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from django.db import connection, transaction
 
 from demo.postgres import EmbeddedPostgres
+from replicators.connectors.model.positions import Position
+from runners.engine.store.log_rows import SegmentRow
+from runners.models import Run
+from runners.services import replicator_locked
+from runners.store.django import DjangoStore
 from tests.harness import ROOT, Traffic, migrate
 from tests.servers import fresh_database
 from tests.world_fixtures import MakeWorld
@@ -65,3 +72,27 @@ def test_a_run_keeps_its_memory_in_postgresql(
             assert world.stop() == 0
             found = own.execute("SELECT count(*) FROM runners_segment")
             assert found[0][0] > 0
+
+
+def test_a_run_writes_while_a_person_acts_on_its_replicator(
+    postgres: EmbeddedPostgres, twin_maker: MakeWorld
+) -> None:
+    """Guards against a deadlock: a person's action locks the replicator's row before its progress;
+    a run changes its progress before it adds a row that refers to the replicator."""
+    with fresh_database(postgres) as own:
+        migrate(own.dsn)
+        with twin_maker(application=own.dsn) as world, ThreadPoolExecutor(1) as pool:
+            run = Run.objects.create(replicator=world.replicator, lease="held")
+
+            def record() -> None:
+                try:
+                    store = DjangoStore(run.pk, "held")
+                    at = Position(1)
+                    store.record_segment(SegmentRow(1, "a", 1, 1, at, True), at)
+                finally:
+                    connection.close()
+
+            with transaction.atomic():
+                replicator_locked(world.replicator, "table_resync_asked")
+                pool.submit(record).result(30)
+            assert world.replicator.segments.count() == 1
