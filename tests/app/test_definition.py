@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 PLACES = {
     "lakehouse": {
         "warehouse", "format", "catalog", "catalog_uri", "catalog_name", "catalog_warehouse",
-        "namespace",
+        "namespace", "schema_namespaces", "table_prefix", "name_case",
     },
     "files": {"location", "format", "bucket", "compression"},
     "postgresql": {"database", "schema"},

@@ -170,6 +170,18 @@ def test_the_list_and_the_schema_agree_on_what_has_a_key(any_database: SqlDataba
     assert listed == {s.id.name: bool(s.key) for s in describe(any_database, *names)}
 
 
+def test_comments_of_tables_and_columns_are_read(any_database: SqlDatabase) -> None:
+    """They come with a description, and make no other schema."""
+    any_database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY COMMENT 'the number', plain text) COMMENT 'it''s here'"
+    )
+    (found,) = describe(any_database, "t")
+    assert (found.comment, [c.comment for c in found.columns]) == ("it's here", ["the number", ""])
+    any_database.execute("ALTER TABLE t COMMENT ''")
+    (after,) = describe(any_database, "t")
+    assert (after.comment, after) == ("", found)
+
+
 def test_a_modest_user_hears_the_same_of_foreign_keys(any_database: SqlDatabase) -> None:
     """Guards CORRECTNESS 24 for users with no more rights than needed, to whom a MariaDB's catalog
     shows no rules: each of them, in any name, is found; what only looks like one is not."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.model.types import Decimal, Enum, Int, String, Unsupported
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.diff import ChangeKind, compare
@@ -193,6 +193,20 @@ class TestDescribe:
         assert isinstance(table.column("p").type, Unsupported)
         assert isinstance(table.column("ps").type, Unsupported)
         assert [c.name for c in table.supported] == ["id"]
+
+    def test_comments_are_read_and_make_no_other_schema(self, database):
+        """A copy is not made again, and no column is changed, because somebody explained it."""
+        database.execute("CREATE TABLE t (id int PRIMARY KEY, plain text)")
+        before = describe(database, "t")[0]
+        database.execute("COMMENT ON TABLE t IS 'all''s here'")
+        database.execute("COMMENT ON COLUMN t.id IS 'the number'")
+        (after,) = describe(database, "t")
+        assert (after.comment, [c.comment for c in after.columns]) == (
+            "all's here",
+            ["the number", ""],
+        )
+        assert after == before
+        assert TableSchema.from_json(after.to_json()).to_json() == after.to_json()
 
     def test_the_number_of_queries_does_not_grow_with_the_tables(self, database):
         """Guards `catalog.describe` asking for all tables at once; fails where one more query is

@@ -33,7 +33,8 @@ class Column:
     """A column. `ordinal` is the source's stable number for it (PostgreSQL: attnum; 0 where it has
     none). `native` is the text of its type there. `wire` is the source plugin's own word for how
     its values look in the log and in a snapshot query. `missing` is the value of rows that existed
-    before the column, as the source's text (None: NULL, or not known)."""
+    before the column, as the source's text (None: NULL, or not known). `comment` is what the source
+    says of the column; another comment is no other column."""
 
     name: str
     type: LogicalType
@@ -43,9 +44,11 @@ class Column:
     generated: bool = False
     wire: str = ""
     missing: str | None = None
+    comment: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, Any]:
         reported = {} if self.missing is None else {"missing": self.missing}
+        reported |= {"comment": self.comment} if self.comment else {}
         return reported | {
             "name": self.name,
             "type": type_to_json(self.type),
@@ -103,6 +106,8 @@ class TableSchema:
     `read_upto`. `known` is the copy's own schema, where it is to stay: for reading the log.
     `copy_numbers`: the columns have numbers that were given when their copy began; the next copy's
     numbers mean something else.
+
+    `comment` is what the source says of the table; another comment is no other schema.
     """
 
     id: TableId
@@ -126,6 +131,7 @@ class TableSchema:
     key_index: str = ""
     member: int = 0
     copy_numbers: bool = False
+    comment: str = field(default="", compare=False)
 
     @property
     def source_id(self) -> TableId:
@@ -179,6 +185,7 @@ class TableSchema:
             **({"key_index": self.key_index} if self.key_index else {}),
             **({"member": self.member} if self.member else {}),
             **({"copy_numbers": True} if self.copy_numbers else {}),
+            **({"comment": self.comment} if self.comment else {}),
         }
 
     @classmethod
@@ -205,6 +212,7 @@ class TableSchema:
             key_index=data.get("key_index", ""),
             member=data.get("member", 0),
             copy_numbers=data.get("copy_numbers", False),
+            comment=data.get("comment", ""),
         )
 
 

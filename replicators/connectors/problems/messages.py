@@ -530,7 +530,8 @@ MESSAGES: Mapping[str, Message] = {
     "target:name-shared": of_table(
         "Two tables, one name",
         "Tables `{table}` and `{other}` would both become the same table of the target.",
-        "Leave the namespace empty, so that each schema has its own, or choose only one of them.",
+        "Leave the namespace empty, so that each schema has its own, change the rule that makes "
+        "the names, or choose only one of them.",
         "One would overwrite the other.",
     ),
     "target:column-case": of_table(

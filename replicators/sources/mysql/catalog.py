@@ -42,10 +42,15 @@ WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND t.table_schema NOT 
 COLUMNS = """
 SELECT table_schema, table_name, column_name, data_type, column_type, is_nullable, numeric_precision,
        numeric_scale, datetime_precision, character_set_name, character_maximum_length, extra,
-       generation_expression
+       generation_expression, column_comment
 FROM information_schema.columns WHERE table_schema = {schema} AND table_name IN ({names})
 ORDER BY table_schema, table_name, ordinal_position
 """  # noqa: E501
+
+COMMENTS = """
+SELECT table_schema, table_name, table_comment FROM information_schema.tables
+WHERE table_schema = {schema} AND table_name IN ({names})
+"""
 
 KEYS = """
 SELECT s.table_schema, s.table_name, s.index_name, s.column_name, s.sub_part, s.nullable
@@ -85,7 +90,7 @@ class MysqlCatalog(Closing):
         return sorted(found, key=lambda t: t.id)
 
     def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
-        """The tables' schemas, by three queries per database. A column whose type can't be copied
+        """The tables' schemas, by four queries per database. A column whose type can't be copied
         is included as `Unsupported`."""
         try:
             return describe(self._connection, tables, self.params.zero_dates)
@@ -124,6 +129,7 @@ def _describe_database(
     keys: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for row in ask(KEYS):
         keys[row[1]].append(row[2:])
+    comments = {row[1]: row[2] or "" for row in ask(COMMENTS)}
     checked: set[tuple[str, str]] = set()
     if _is_mariadb(connection):
         checked = {
@@ -139,6 +145,7 @@ def _describe_database(
             {column for table, column in checked if table == name},
             chosen[name],
             zero_dates,
+            comments.get(name, ""),
         )
         for name, rows in columns.items()
         if name in chosen
@@ -156,6 +163,7 @@ def _table(
     json_columns: set[str],
     selection: TableSelection,
     zero_dates: str,
+    comment: str,
 ) -> TableSchema:
     primary, key, key_index = _keys(indexes)
     chosen = set(selection.columns) | set(key)
@@ -176,6 +184,7 @@ def _table(
         upto=1,  # the log tells the changes of columns
         key_index=key_index,
         layout=tuple((0, str(r[0]), 0) for r in rows),
+        comment=comment,
     )
 
 
@@ -198,6 +207,7 @@ def _column(row: tuple[Any, ...], is_json: bool, zero_dates: str) -> Column:
         length,
         extra,
         expression,
+        comment,
     ) = row
     native = NativeType(
         name=data_type.lower(),
@@ -212,7 +222,7 @@ def _column(row: tuple[Any, ...], is_json: bool, zero_dates: str) -> Column:
     kind, wire = column_type(native, zero_dates)
     generated = bool(expression) and "GENERATED" in str(extra).upper()
     shown = full + (NUMBERED if "auto_increment" in str(extra).lower() else "")
-    return Column(name, kind, shown, nullable == "YES", 0, generated, wire)
+    return Column(name, kind, shown, nullable == "YES", 0, generated, wire, comment=comment or "")
 
 
 def _keys(indexes: list[tuple[Any, ...]]) -> tuple[tuple[str, ...], tuple[str, ...], str]:

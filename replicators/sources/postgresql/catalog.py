@@ -67,7 +67,7 @@ SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, c.relkind::tex
                    WHERE t.isleaf AND l.relreplident <> 'f'),
        CASE WHEN c.relkind = 'p' THEN p.storage ELSE c.relfilenode::text END,
        CASE WHEN c.relkind = 'p' THEN c.oid::bigint || coalesce(p.parts, '{}') END,
-       CASE WHEN c.relkind = 'p' THEN p.files END
+       CASE WHEN c.relkind = 'p' THEN p.files END, obj_description(c.oid, 'pg_class')
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN LATERAL (
@@ -100,7 +100,8 @@ parts AS (
 )
 SELECT a.attrelid::bigint, a.attnum::int, a.attname, a.atttypid::bigint, a.atttypmod,
        format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, a.attgenerated::text, a.attisdropped,
-       coalesce(a.attmissingval::text, p.low), p.low <> p.high, a.xmin::text::bigint
+       coalesce(a.attmissingval::text, p.low), p.low <> p.high, a.xmin::text::bigint,
+       col_description(a.attrelid, a.attnum)
 FROM wanted w
 JOIN pg_attribute a ON a.attrelid = w.oid AND a.attnum > 0
 LEFT JOIN parts p ON p.oid = w.oid AND p.attname = a.attname
@@ -215,11 +216,12 @@ def describe(
 
 
 def _column(row: tuple[Any, ...], book: TypeBook) -> Column:
-    _, number, name, oid, typmod, native, nullable, generated, _, missing, _, _ = row
+    _, number, name, oid, typmod, native, nullable, generated, _, missing, _, _, comment = row
     kind, wire = column_type(book.native(oid, typmod))
     if not _is_sent(generated, book):
         kind, wire = Unsupported(native), ""
-    return Column(name, kind, native, nullable, number, bool(generated), wire, _element(missing))
+    value = _element(missing)
+    return Column(name, kind, native, nullable, number, bool(generated), wire, value, comment or "")
 
 
 def _element(text: str | None) -> str | None:
@@ -235,7 +237,8 @@ def _element(text: str | None) -> str | None:
 def _table(
     row: tuple[Any, ...], rows: list[tuple[Any, ...]], selection: TableSelection, book: TypeBook
 ) -> TableSchema:
-    oid, schema, table, identity, _, _, primary, is_immediate, index, full, file, parts, files = row
+    oid, schema, table, identity, _, _, primary, is_immediate, index, full, *rest = row
+    file, parts, files, comment = rest
     columns = [c for c in rows if not c[8]]
     by_number = {c[1]: c[2] for c in columns}
     primary_key = tuple(by_number[n] for n in primary or ())
@@ -258,6 +261,7 @@ def _table(
         partitions=tuple(parts or ()),
         marks=_marks(file, files, columns, is_parted=bool(parts)),
         layout=tuple((c[1], "" if c[8] else c[2], c[3]) for c in rows if _is_sent(c[7], book)),
+        comment=comment or "",
     )
 
 

@@ -14,7 +14,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame
 from replicators.connectors.storage import Storage
 from replicators.connectors.target import KeptVersion, TargetTable, Token
-from replicators.targets.lakehouse import dialect, evolve, naming, vacuum
+from replicators.targets.lakehouse import comments, dialect, evolve, naming, rules, vacuum
 from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.leftovers import CLAIM, FILES, folders_of
 from replicators.targets.lakehouse.params import LakehouseParams
@@ -87,7 +87,8 @@ class Delta:
     def __init__(self, params: LakehouseParams) -> None:
         self.params = params
         self._expiry = Expiry(params)
-        self._properties = {**PROPERTIES, **retention(params)}
+        chosen = rules.pairs(params.table_properties)
+        self._properties = {**PROPERTIES, **chosen, **retention(params)}
         self.storage = Storage(params.store)
         self._files: dict[tuple[str, str], frozenset[str]] = {}
 
@@ -163,7 +164,11 @@ class Delta:
             raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
         staged = self._staged(table)
         text = dialect.create(
-            self.path(staged), schema, provider="delta", location="", values=self._properties
+            self.path(staged),
+            comments.wanted(self.params, schema),
+            provider="delta",
+            location="",
+            values=self._properties,
         )
         session.sql(text)
 
@@ -272,7 +277,7 @@ class Delta:
         live = self.path(self.live_names(table))
         older = f"{live} VERSION AS OF {int(version)}"
         then = session.sql(f"SELECT * FROM {older}").schema  # noqa: S608 - a quoted name
-        if then != session.table(live).schema:
+        if comments.without(then) != comments.without(session.table(live).schema):
             raise ReplicationError("target:rewind-schema", table=table.source)
         staged = self._staged(table)
         self.storage.remove_folder(self.folder(staged))
@@ -320,8 +325,20 @@ class Delta:
         self.stamp(session, token)
         session.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
         session.sql(dialect.replace_table(self.path(names), self.path(self._staged(table)), values))
+        self._comment(session, names, schema)
         self._clear(table, is_alive=True)
         return own
+
+    def _comment(self, session: LentSession, names: tuple[str, ...], new: TableSchema) -> None:
+        """Write the comments in commits of their own: a replaced table has none."""
+        made = comments.wanted(self.params, new)
+        if not (made.comment or any(c.comment for c in made.supported)):
+            return
+        target, opened = self.path(names), self._open(names)
+        about = (opened.metadata().description or "") if opened else ""
+        fields = session.table(target).schema.fields
+        for statement in comments.changes(target, made, fields, about):
+            session.sql(statement)
 
     def _reported(self, names: tuple[str, ...]) -> str:
         """The source's numbers of the live table's columns."""
@@ -342,6 +359,7 @@ class Delta:
         changes = evolve.plan(target, types, known, new, drops=drops, widens=False)
         for change in changes:
             session.sql(change.statement)
+        self._comment(session, names, new)
         return [c.text for c in changes if c.text]
 
     def drop(self, session: LentSession, table: TargetTable) -> None:

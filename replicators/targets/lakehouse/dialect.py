@@ -24,6 +24,9 @@ from replicators.targets.lakehouse.types import fit
 SPARK = engines.spark(lambda column: fit(column.type).native)
 """Spark with the lakehouse's types."""
 
+COMMENT = "comment"
+"""The property that holds a table's comment, and the key of a column's."""
+
 
 def quote(name: str) -> str:
     """A name as an identifier of Spark SQL."""
@@ -96,10 +99,27 @@ def properties(values: Mapping[str, str]) -> str:
 def create(
     target: str, schema: TableSchema, *, provider: str, location: str, values: Mapping[str, str]
 ) -> str:
-    """CREATE TABLE. Every column is nullable, so that schema changes never have to relax one."""
+    """CREATE TABLE, with comments. Every column is nullable, so that schema changes never have to
+    relax one."""
     place = f" LOCATION {text(location)}" if location else ""
-    made = SPARK.sql(tables.create(SPARK, table(target), schema.supported))
-    return f"{made} USING {provider}{place} TBLPROPERTIES ({properties(values)})"
+    tree = tables.create(SPARK, table(target), schema.supported)
+    for defined, column in zip(tree.this.expressions, schema.supported, strict=True):
+        if column.comment:
+            said = exp.CommentColumnConstraint(this=trees.raw(text(column.comment)))
+            defined.set("constraints", [exp.ColumnConstraint(kind=said)])
+    about = f" COMMENT {text(schema.comment)}" if schema.comment else ""
+    made = SPARK.sql(tree)
+    return f"{made} USING {provider}{place}{about} TBLPROPERTIES ({properties(values)})"
+
+
+def comment_column(target: str, column: str, said: str) -> str:
+    """ALTER COLUMN with a comment."""
+    return f"ALTER TABLE {target} ALTER COLUMN {quote(column)} COMMENT {text(said)}"
+
+
+def comment_table(target: str, said: str) -> str:
+    """SET TBLPROPERTIES with the table's comment."""
+    return set_properties(target, {COMMENT: said})
 
 
 def touch(target: str) -> str:

@@ -18,7 +18,15 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame, Row
 from replicators.connectors.storage import Storage
 from replicators.connectors.target import KeptVersion, TargetTable, Token
-from replicators.targets.lakehouse import catalog, dialect, evolve, leftovers, naming
+from replicators.targets.lakehouse import (
+    catalog,
+    comments,
+    dialect,
+    evolve,
+    leftovers,
+    naming,
+    rules,
+)
 from replicators.targets.lakehouse.expiry import Expiry, by_queries, current_at
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import IcebergScan
@@ -80,6 +88,7 @@ class Iceberg:
         self._expiry = Expiry(params)
         self._reader = catalog.Reader(params)
         self.storage = Storage(params.store)
+        self._chosen = rules.pairs(params.table_properties)
 
     def path(self, names: tuple[str, ...]) -> str:
         return dialect.path((self.catalog, *names))
@@ -169,10 +178,11 @@ class Iceberg:
         metrics = {KEY_METRICS + k: "full" for k in schema.key}
         place = self.location(table, own)
         self.make_namespace(session, names)
-        values = {**PROPERTIES, **marks, **metrics}
+        values = {**PROPERTIES, **self._chosen, **marks, **metrics}
+        made = comments.wanted(self.params, schema)
         session.sql(
             dialect.create(
-                self.path(names), schema, provider="iceberg", location=place, values=values
+                self.path(names), made, provider="iceberg", location=place, values=values
             )
         )
 
@@ -244,7 +254,7 @@ class Iceberg:
         """Make a branch that begins at an older snapshot. No rows are copied."""
         target = self.path(self.live_names(table))
         older = session.sql(f"SELECT * FROM {target} VERSION AS OF {int(version)}")  # noqa: S608
-        if older.schema != session.table(target).schema:
+        if comments.without(older.schema) != comments.without(session.table(target).schema):
             raise ReplicationError("target:rewind-schema", table=table.source)
         branch = dialect.quote(naming.branch(table.generation))
         session.sql(
@@ -343,9 +353,19 @@ class Iceberg:
         changes = evolve.plan(target, types, reported, new, drops=drops, is_start=is_start)
         for change in changes:
             session.sql(change.statement)
+        values = dict(self._chosen) if is_start else {}
         if json.loads(shown.get(KEY, "[]")) != (key := _sorting(new)):
-            session.sql(dialect.set_properties(target, {KEY: json.dumps(key)}))
+            values[KEY] = json.dumps(key)
+        if any(shown.get(n) != v for n, v in values.items()):
+            session.sql(dialect.set_properties(target, values))
+        self._comment(session, target, new, shown.get(dialect.COMMENT, ""))
         return [c.text for c in changes if c.text]
+
+    def _comment(self, session: LentSession, target: str, new: TableSchema, about: str) -> None:
+        made = comments.wanted(self.params, new)
+        fields = session.table(target).schema.fields
+        for statement in comments.changes(target, made, fields, about):
+            session.sql(statement)
 
     def drop(self, session: LentSession, table: TargetTable) -> None:
         """Remove the table, its files and its staging places."""

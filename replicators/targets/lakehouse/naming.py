@@ -6,6 +6,7 @@ import hashlib
 
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.targets.lakehouse import rules
 from replicators.targets.lakehouse.params import LakehouseParams
 
 STAGING_NAMESPACE = "replicator_staging"
@@ -37,13 +38,18 @@ def refuse_reserved(table: TableSchema) -> None:
 
 
 def names(params: LakehouseParams, table: TableId) -> tuple[str, str]:
-    """The target namespace and name of a source table."""
-    return params.namespace or table.schema, table.name
+    """The target namespace and name of a source table, by the rules of the params."""
+    space = rules.pairs(params.schema_namespaces).get(table.schema, table.schema)
+    made = params.namespace.replace(rules.SCHEMA, space) or space
+    name = params.table_prefix.replace(rules.SCHEMA, table.schema) + table.name
+    cased = rules.CASES[params.name_case]
+    return cased(made), cased(name)
 
 
 def progress_names(params: LakehouseParams) -> tuple[str, str]:
     """The namespace and name of the progress table, which holds the watermarks."""
-    return params.namespace or "replicator", PROGRESS
+    fixed = "" if rules.SCHEMA in params.namespace else params.namespace
+    return rules.CASES[params.name_case](fixed) or "replicator", PROGRESS
 
 
 def folder(name: str) -> str:

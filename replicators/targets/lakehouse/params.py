@@ -17,6 +17,7 @@ from replicators.connectors.stores import (
     s3_region,
     s3_secret_key,
 )
+from replicators.targets.lakehouse import rules
 from replicators.targets.lakehouse.servers import CatalogServer, address_fault
 from replicators.targets.lakehouse.stores import Store
 
@@ -82,9 +83,46 @@ class LakehouseParams:
     )
     namespace: str = param(
         "Namespace",
-        help="Where the tables appear; empty: one namespace for each schema of the source",
+        help="Where the tables appear; empty: one namespace for each schema of the source. "
+        "{schema} is the source's schema: raw_{schema}",
         default="",
         secrets_go=_WORD_GOES,
+        check=rules.name_fault,
+    )
+    schema_namespaces: str = param(
+        "Namespaces of schemas",
+        help="Other names for schemas, where a namespace is made of each: public=shop; hr=people",
+        default="",
+        secrets_go=_WORD_GOES,
+        check=rules.pairs_fault,
+    )
+    table_prefix: str = param(
+        "Table prefix",
+        help="Stands before each table's name. {schema} is the source's schema: {schema}_",
+        default="",
+        secrets_go=_WORD_GOES,
+        check=rules.name_fault,
+    )
+    name_case: str = param(
+        "Case of names",
+        help="How namespaces and tables are written; columns keep their names",
+        default=rules.KEEP,
+        choices=tuple(rules.CASES),
+    )
+    comments: bool = param(
+        "Copy comments",
+        help="Comments of tables and columns, with a copy and with each change of its columns. "
+        "What the source has no comment for keeps its own.",
+        default=True,
+    )
+    table_properties: str = param(
+        "Table properties",
+        help="For each copy that begins from now on: write.parquet.compression-codec=gzip; "
+        "owner.team=sales",
+        default="",
+        is_movable=True,
+        secrets_go=_WORD_GOES,
+        check=rules.properties_fault,
     )
     history_minutes: int = param(
         "History (minutes)",
@@ -150,6 +188,8 @@ class LakehouseParams:
                 named = [n for n in _OF_REST if getattr(self, n)]
                 errors |= dict.fromkeys(named, "is only for a REST catalog")
         errors |= self._store_errors()
+        if self.schema_namespaces and self.namespace and rules.SCHEMA not in self.namespace:
+            errors["schema_namespaces"] = "needs an empty namespace, or one with {schema}"
         if errors:
             raise InvalidParams(errors)
 
