@@ -463,27 +463,37 @@ class SqlMergeTarget:
         done. `target:table-ahead` if another run wrote since the token was read;
         `target:conflict` if that may have been a process that died (`_late`)."""
         with self._of(table), self._late(table):
-            there, row = self._own(table)
-            if batch.is_known(row.sequence):
-                return MergeResult(False, row.uuid)
-            self._clear_others(table, batch.schema)
-            staged = self._stage(table, batch)
-            failpoints.hit("batch_staged")
-            done = moved(row, batch.sequence, uuid.uuid4().hex)
-            target = trees.table(there.names)
-            steps = [
-                *self._progress(there.names).changed(row, done, "target:table-ahead"),
-                *merge.steps(self._dialect, target, trees.table(staged), batch),
-            ]
-            self._note(table, Written(row.sequence, batch.sequence))
-            self._client.run(steps, job=self._job("merge"))
-            failpoints.hit("batch_merged")
-            self._note(table, Written(batch.sequence))
-            with self._lock:
-                self._merged.add(self._place(table))
-            if merge.has_rows(batch):
-                self._release(staged)
-            return MergeResult(True, row.uuid)
+            row, steps = self._prepared(table, batch)
+            if steps:
+                self._client.run(steps, job=self._job("merge"))
+                failpoints.hit("batch_merged")
+                self._done(table, batch)
+            return MergeResult(bool(steps), row.uuid)
+
+    def _prepared(self, table: TargetTable, batch: FoldedBatch) -> tuple[Progress, list[Step]]:
+        """Load a batch into its staging table. Returns the live table's row, and the steps of the
+        transaction; none where the token shows that they were done."""
+        there, row = self._own(table)
+        if batch.is_known(row.sequence):
+            return row, []
+        self._clear_others(table, batch.schema)
+        staged = self._stage(table, batch)
+        failpoints.hit("batch_staged")
+        done = moved(row, batch.sequence, uuid.uuid4().hex)
+        target = trees.table(there.names)
+        self._note(table, Written(row.sequence, batch.sequence))
+        return row, [
+            *self._progress(there.names).changed(row, done, "target:table-ahead"),
+            *merge.steps(self._dialect, target, trees.table(staged), batch),
+        ]
+
+    def _done(self, table: TargetTable, batch: FoldedBatch) -> None:
+        """The batch's transaction was committed."""
+        self._note(table, Written(batch.sequence))
+        with self._lock:
+            self._merged.add(self._place(table))
+        if merge.has_rows(batch):
+            self._release(self._staging(table, "batch"))
 
     @contextmanager
     def _late(self, table: TargetTable) -> Iterator[None]:

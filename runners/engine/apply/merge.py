@@ -8,9 +8,15 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from replicators.connectors import files as folder
-from replicators.connectors.model.changes import first_sequence, last_sequence, segment_of
+from replicators.connectors.model.changes import (
+    OpCounts,
+    first_sequence,
+    last_sequence,
+    segment_of,
+)
 from replicators.connectors.model.modes import RESUMABLE
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
@@ -93,6 +99,22 @@ def fold_plan(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A table's batch, folded and not yet written."""
+
+    row: TableRow
+    plan: FoldPlan
+    batch: FoldedBatch
+    counts: OpCounts
+
+    def remove(self) -> None:
+        """Remove the batch's files."""
+        for path in self.batch.paths:
+            with suppress(OSError):
+                folder.remove(path)
+
+
 class Applier(ABC):
     """Applies decoded changes to the target. One call at a time for each table; several tables may
     run in parallel threads. `Merger` and `deliver.Deliverer` are its two kinds."""
@@ -132,7 +154,7 @@ class Applier(ABC):
 
     def _plan(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> FoldPlan:
         """What the next merge folds, once the target has its schema."""
-        reached = self._with_ends(files, reached)
+        reached = self.with_ends(files, reached)
         batch_files, sequence = next_batch(files, reached) if files else ([], reached.sequence)
         schema = batch_files[0].schema if batch_files else row.schema
         assert schema is not None
@@ -140,7 +162,11 @@ class Applier(ABC):
         files = tuple(batch_files)
         return fold_plan(row, schema, files, row.merged_sequence, sequence, self._log)
 
-    def _with_ends(self, files: Sequence[ChangeFileRow], reached: Frontier) -> Frontier:
+    def batch_end(self, files: Sequence[ChangeFileRow], reached: Frontier) -> int:
+        """The sequence at which the next merge of these files would end."""
+        return next_batch(files, self.with_ends(files, reached))[1]
+
+    def with_ends(self, files: Sequence[ChangeFileRow], reached: Frontier) -> Frontier:
         """The frontier with the ends of all segments that the files need. If there are very many
         segments, the backlog knows only the ends of the late ones. Then a merge of a table that is
         far behind would find no earlier end, and would have no limit."""
@@ -237,35 +263,47 @@ class Merger(Applier):
         table's merged sequence is recorded. False where the merge must wait for more of the log: a
         row that was read at the source belongs to a later moment, or no sequence is free for
         another commit."""
-        plan = self._plan(row, files, reached)
-        sequence = plan.sequence
-        if sequence <= row.token_sequence:
-            return False
         began = time.monotonic()
-        batch, counts = fold_with_quarantined(self._store, row, plan) or fold_batch(
-            self._tasks, plan
-        )
-        folded = time.monotonic()
+        folded = self.folded(row, files, reached)
+        if folded is None:
+            return False
+        done = time.monotonic()
         try:
-            if not self._write(row, batch, is_cut=sequence < reached.sequence):
+            if not self._write(row, folded.batch, is_cut=folded.plan.sequence < reached.sequence):
                 return False
         finally:
-            for path in batch.paths:
-                with suppress(OSError):
-                    folder.remove(path)
+            folded.remove()
         failpoints.hit("target_merged")
-        took = (folded - began, time.monotonic() - folded)
+        took = (done - began, time.monotonic() - done)
         logger.debug(
             "Merged %d changes: fold %.2f s, write %.2f s",
-            counts.rows,
+            folded.counts.rows,
             *took,
             extra={"table": str(row.id)},
         )
-        if any(f.counts.truncates for f in plan.files):
-            self._evolver.emptied(row)
-        self._store.record_merged(row.id, sequence, sequence, counts)
-        failpoints.hit("merge_recorded")
+        self.record(folded)
         return True
+
+    def folded(
+        self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier
+    ) -> Folded | None:
+        """The next batch of the table, whose copy has the batch's schema then. None where no
+        sequence is free for another commit."""
+        plan = self._plan(row, files, reached)
+        if plan.sequence <= row.token_sequence:
+            return None
+        batch, counts = fold_with_quarantined(self._store, row, plan) or fold_batch(
+            self._tasks, plan
+        )
+        return Folded(row, plan, batch, counts)
+
+    def record(self, folded: Folded) -> None:
+        """Step 6: the batch is in the target."""
+        row, sequence = folded.row, folded.plan.sequence
+        if any(f.counts.truncates for f in folded.plan.files):
+            self._evolver.emptied(row)
+        self._store.record_merged(row.id, sequence, sequence, folded.counts)
+        failpoints.hit("merge_recorded")
 
     def _write(self, row: TableRow, batch: FoldedBatch, *, is_cut: bool = False) -> bool:
         """`is_cut`: the batch ends before the frontier, at a limit of its size or at a change of

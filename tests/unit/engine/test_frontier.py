@@ -166,7 +166,7 @@ def test_a_view_of_long_ago_begins_where_it_did_then() -> None:
 
 
 def test_a_table_that_is_far_behind_is_merged_in_parts_too() -> None:
-    """Guards `Merger._with_ends`: the backlog knows late ends only, and without one before them all
+    """Guards `Merger.with_ends`: the backlog knows late ends only, and without one before them all
     that is older would be one merge, however large."""
     store, count = MemoryStore([SCHEMA.id]), TRIM_PAST + 2
     for number in range(1, count + 1):
@@ -176,7 +176,7 @@ def test_a_table_that_is_far_behind_is_merged_in_parts_too() -> None:
     merger = Merger(nothing, nothing, store, nothing, "r1", nothing, nothing)
     reached = many(count).frontier
     assert reached.closed[0] > 1
-    taken, sequence = next_batch(files, merger._with_ends(files, reached), limit=10)
+    taken, sequence = next_batch(files, merger.with_ends(files, reached), limit=10)
     assert (len(taken), sequence) == (1, last_sequence(1))
     late = files[-5:]
-    assert merger._with_ends(late, reached) is reached
+    assert merger.with_ends(late, reached) is reached
