@@ -36,6 +36,8 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
     problems = [p for s in described for p in _of_table(s, found[s.id], known)]
     problems += _inserts(config, described, found)
     problems += _first_copy(config)
+    if config.options.consistent == "on" and not config.target.capabilities.merges_together:
+        problems.append(Problem.of("target:no-consistent", target=config.target.label))
     problems += _taken_over(config, described, found)
     chosen = {t.id: t for t in config.tables}
     problems += [p for s in described for p in _quarantine(config, chosen[s.id], s, found[s.id])]

@@ -110,6 +110,15 @@ FIRST_COPY = (
         "to be repaired.",
     ),
 )
+CONSISTENT = (
+    Choice("off", "Each by itself", "A table shows its changes as soon as it is merged."),
+    Choice(
+        "on",
+        "All together",
+        "All tables are merged in one transaction of the target, to one end of the log. Readers "
+        "see whole transactions of the source, so foreign keys hold at every moment.",
+    ),
+)
 VANISHED_TABLES = (
     Choice("keep", "Keep", "The table fails and says so; its rows stay in the target."),
     Choice(
@@ -132,6 +141,11 @@ class Options:
         "Merge every", 1.0, 0.1, 3600.0,
         help="Seconds between two merges of a table; longer makes fewer and larger commits. "
              "Some targets have a default of their own.",
+        applies="at the next start",
+    )  # fmt: skip
+    consistent: str = _choice(
+        "Merge tables", CONSISTENT,
+        help="All together: for databases that can merge all tables in one transaction.",
         applies="at the next start",
     )  # fmt: skip
     retry_minutes: float = _number(

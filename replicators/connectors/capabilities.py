@@ -73,7 +73,8 @@ class TargetCapabilities:
     """Abilities of a target. `modes`: how tables can be copied into it. `can_rewind` and
     `has_watermarks` say, without opening the target, that it is `Rewindable` and `Watermarked`;
     `can_read_rows` says that it is `ReadsRows`. The contract suites check this. `can_take_over`: it
-    `TakesOver` tables, and its checks are `TakeOverChecks`.
+    `TakesOver` tables, and its checks are `TakeOverChecks`. `merges_together`: all tables can merge
+    in one commit; it `MergesTogether`.
     `is_replaced_at_once`: a fresh copy replaces the old rows in one step. `has_nul`: a text may
     have a NUL character; where it may not, such a value is unsupported.
     `keeps_rows`: a `ChangeSink` that keeps the last version of each row, so that a change which
@@ -91,6 +92,7 @@ class TargetCapabilities:
     rejects_rows: bool = False
     has_subscribers: bool = False
     can_take_over: bool = False
+    merges_together: bool = False
     modes: tuple[Mode, ...] = (Mode.MIRROR,)
 
     @property

@@ -21,6 +21,7 @@ class JobOptions:
     drops_vanished: bool = False
     copies_first: bool = True
     takes_over: bool = False
+    consistent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

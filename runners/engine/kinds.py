@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import ChunkReader, SnapshotSession
 from replicators.connectors.target import ChangeSink, MergeTarget, Target, Watermarked
 from replicators.connectors.tasks import Tasks
+from replicators.connectors.together import MergesTogether
 from runners.engine.apply.deliver import Deliverer
 from runners.engine.apply.merge import Applier, Merger
 from runners.engine.apply.refill import Filler
@@ -151,6 +153,15 @@ class Kit:
             publish=publisher.offer,
             source_now=heartbeat.now,
         )
+
+    def together(self) -> MergesTogether | None:
+        """The target, where people ask that all tables merge in one commit."""
+        if not self.job.options.consistent:
+            return None
+        can = self.job.target.capabilities.merges_together
+        if not (can and isinstance(self.target, MergesTogether)):
+            raise ReplicationError("target:no-consistent", target=self.job.target.label)
+        return self.target
 
     def resolver(self, heartbeat: Heartbeat) -> Resolver | None:
         """Tells a sink how far its tables are resolved."""

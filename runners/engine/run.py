@@ -209,6 +209,7 @@ class EngineRun:
             rewinder=self._rewinder,
             resolver=self._kit.resolver(heartbeat),
             repairer=self._kit.repairer(self._applier, self._spending),
+            together=self._kit.together(),
             spared=self._spending.seconds,
             evolver=self._evolver,
             is_spark_lost=lambda: jvm_ended(self._spark),

@@ -13,16 +13,18 @@ from typing import Any
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import Maintained, Resolved, Target
+from replicators.connectors.together import MergesTogether
 from runners.engine.apply.maintenance import Upkeep, ends_more, maintenance_text
-from runners.engine.apply.merge import Applier, is_behind
+from runners.engine.apply.merge import Applier, Merger, is_behind
 from runners.engine.apply.repair import Repairer
 from runners.engine.apply.resolve import Resolver
 from runners.engine.apply.rewind import Rewinder
+from runners.engine.apply.together import Together, is_due_again
 from runners.engine.capture.stream import Streaming
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.checkpoints.rounds import TableRounds
 from runners.engine.decode.thread import Decoding
-from runners.engine.errors import RETRY_LAST_SECONDS, ends_run, fail_again
+from runners.engine.errors import ends_run, fail_again
 from runners.engine.pacing import Pacing
 from runners.engine.schema.drift import SchemaDrift, SchemaDrifts
 from runners.engine.schema.evolution import Evolver, ResyncDue
@@ -45,12 +47,15 @@ logger = logging.getLogger("replicator.tables")
 SKIP_SECONDS = 30.0
 REMOVAL_SECONDS = 60.0
 RESOLVED_A_JOB = 500
+GROUP = TableId("", "")
+"""Stands for all tables that merge together, where merges are paced."""
+TOGETHER = "merge of all tables"
 
 
 class Scheduler:
     """Schedules the tables' jobs on a few threads. `snapshots` gives the snapshotter of the present
     consistent snapshot with the described tables, its point and the sequence that its tables start
-    at."""
+    at. `together`: the target, where all tables merge in one commit."""
 
     def __init__(
         self,
@@ -70,6 +75,7 @@ class Scheduler:
         rewinder: Rewinder | None,
         resolver: Resolver | None = None,
         repairer: Repairer | None = None,
+        together: MergesTogether | None = None,
         spared: Callable[[TableId], float] = lambda _: 0.0,
         drops_vanished: bool = False,
         is_spark_lost: Callable[[], bool] = lambda: False,
@@ -103,11 +109,26 @@ class Scheduler:
         )
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
         self._copies = ThreadPoolExecutor(1, "snapshot")
-        self._busy: dict[TableId, Future[None]] = {}
+        self._busy: dict[TableId, Future[Any]] = {}
         self._upkeep = Upkeep(settings.maintain_every_commits)
         self._removals: dict[TableId, float] = {}
         self._quiet: dict[int, TableRow] = {}
         self._skipped_at = time.monotonic()
+        self._together = self._group(together) if together is not None else None
+        self._is_gathering = False
+
+    def _group(self, writer: MergesTogether) -> Together:
+        assert isinstance(self._merger, Merger)
+        return Together(
+            merger=self._merger,
+            writer=writer,
+            store=self._store,
+            backlog=self._backlog,
+            replicator=self._replicator,
+            guard=self._guarded,
+            extend=partial(self._watchdog.extend, TOGETHER),
+            threads=self._settings.merge_parallel,
+        )
 
     def turn(self) -> bool:
         """Look at every table once and start what is due. Returns whether any table waits for its
@@ -120,8 +141,10 @@ class Scheduler:
         self._pacing.turn()
         restless = self._restless(rows)
         for row in restless:
-            if row.id not in self._busy:
+            if row.id not in self._busy and not self._is_gathered(row):
                 self._consider(row)
+        if self._together is not None:
+            self._gather(self._together, rows, restless)
         self._resolve_idle(rows)
         self._rounds.turn(rows, self._busy, self._note_version)
         if time.monotonic() - self._skipped_at > SKIP_SECONDS:
@@ -164,6 +187,8 @@ class Scheduler:
         """Wait for the running jobs; start no more."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._copies.shutdown(wait=True, cancel_futures=True)
+        if self._together is not None:
+            self._together.close()
 
     def _consider(self, row: TableRow) -> None:
         if not is_live(row):
@@ -275,12 +300,14 @@ class Scheduler:
         self._store.table_event(row.id, event, **fresh)
 
     def _retry(self, row: TableRow) -> None:
-        if row.retry_at is None or 0 < row.retry_at - time.time() <= RETRY_LAST_SECONDS:
-            return  # A time further away was set by a clock that has been set back since.
+        if not is_due_again(row, time.time()):
+            return
         if not row.is_snapshot_done:
             self._store.table_event(
                 row.id, "table_waits", retry_at=None, error_code="", error_facts={}
             )
+        elif self._is_of_group(row):
+            return
         elif has_log_after(self._store, row.merged_sequence):
             self._start(row, "merge", self._merge, self._pool)
         else:  # No log is kept for a table that waits for a person.
@@ -293,9 +320,54 @@ class Scheduler:
         is_kept_up = isinstance(self._writer, Maintained)
         if is_kept_up and self._upkeep.is_due(row.id, has_work=has_work):
             self._start(row, "maintain", self._maintain, self._pool)
+        elif self._is_of_group(row):
+            return
         elif has_work and self._pacing.is_due(row.id):
             self._pacing.begun(row.id)
             self._start(row, "merge", self._merge, self._pool)
+
+    # All tables in one commit
+
+    def _is_of_group(self, row: TableRow) -> bool:
+        """Whether the table merges with the others."""
+        return self._together is not None and not self._together.is_alone(row.id)
+
+    def _is_gathered(self, row: TableRow) -> bool:
+        """Whether the table has to be free for the next merge of all tables."""
+        return self._is_gathering and self._together is not None and self._together.has_place(row)
+
+    def _gather(
+        self, together: Together, rows: Sequence[TableRow], restless: Sequence[TableRow]
+    ) -> None:
+        """Start a merge of all tables, if it is due and none of them is busy. Otherwise no other
+        jobs of them are started until they are free."""
+        self._is_gathering = False
+        has_work = any(together.has_work(row) for row in restless)
+        if together.is_waiting or not has_work or not self._pacing.is_due(GROUP):
+            return
+        group = [row for row in rows if together.has_place(row)]
+        self._is_gathering = any(row.id in self._busy for row in group)
+        if not self._is_gathering:
+            self._pacing.begun(GROUP)
+            job = self._pool.submit(self._merge_together, together, group)
+            self._busy |= {row.id: job for row in group}
+
+    def _merge_together(self, together: Together, rows: Sequence[TableRow]) -> None:
+        with self._watchdog.step(TOGETHER):
+            step = together.merge(rows)
+            for part in step.parts:
+                if part.files or part.row.is_replay_asked or part.row.state is TableState.FAILING:
+                    self._merged(part.row, is_replayed=part.folded is not None)
+        self._pacing.ended(GROUP, is_cut=step.is_cut)
+
+    def _merged(self, row: TableRow, *, is_replayed: bool) -> None:
+        """A table is well after a merge of all tables."""
+        if row.is_replay_asked and is_replayed:
+            self._replayed(row)
+        elif row.is_replay_asked:
+            self._streaming.mark()
+        self._mark(row.id)
+        self._is_well(row)
 
     def _note_version(self, row: TableRow) -> None:
         """A table without work is at the round's end already: only read its version."""
@@ -310,12 +382,14 @@ class Scheduler:
     ) -> None:
         self._busy[row.id] = pool.submit(self._guarded, row, step, job)
 
-    def _guarded(self, row: TableRow, step: str, job: Callable[[TableRow], None]) -> None:
-        """Run a job. Its fault becomes the table's state, unless it is a fault of the run."""
+    def _guarded(self, row: TableRow, step: str, job: Callable[[TableRow], None]) -> bool:
+        """Run a job. Its fault becomes the table's state, unless it is a fault of the run. Returns
+        whether there was none."""
         try:
             began = time.time()
             with self._watchdog.step(f"{step} of {row.id}"):
                 self._with_spark(row, job)
+            return True
         except ResyncDue as due:
             self._evolver.resync(self._store.table(row.id), due.text)
         except ReplicationError as err:
@@ -331,6 +405,7 @@ class Scheduler:
                 "internal:unexpected", table=row.id, name_of_error=type(err).__name__
             )
             self._fail(row, unknown, began)
+        return False
 
     def _with_spark(self, row: TableRow, job: Callable[[TableRow], None]) -> None:
         """Run a job with Spark. An error that follows the end of Spark's JVM is no fault of the
@@ -359,6 +434,8 @@ class Scheduler:
 
     def _merge(self, row: TableRow) -> None:
         reached, is_cut = self._rounds.limit(row.id)
+        if self._together is not None:
+            reached, is_cut = self._together.limit(), False
         if row.state is TableState.FAILING:  # Its comparison with the target may have failed.
             self._merger.recover(row)
             row = self._store.table(row.id)
@@ -380,6 +457,12 @@ class Scheduler:
         self._resolve(fresh)
         self._rounds.arrive(fresh)
         self._pacing.ended(row.id, is_cut=is_cut or fresh.merged_sequence < reached.sequence)
+        if self._together is not None:
+            self._together.caught_up(row.id)
+        self._is_well(row)
+
+    def _is_well(self, row: TableRow) -> None:
+        """A merge of the table ended without a fault."""
         if row.state is TableState.FAILING:
             self._store.table_event(
                 row.id,
@@ -472,8 +555,12 @@ class Scheduler:
             self._guarded(row, "mark", partial(resolver.tell, mark=mark))
 
     def _skip_idle(self, rows: list[TableRow]) -> None:
+        """Where all tables merge together, none may seem to be further than the others."""
         reached = self._backlog.frontier
         waiting = self._backlog.tables() | self._busy.keys()
+        if self._together is not None and waiting:
+            self._together.skips = True
+            return
         behind = [r.id for r in rows if is_behind(r, reached) and r.id not in waiting]
         if behind:
             self._store.record_skipped(behind, reached.sequence)

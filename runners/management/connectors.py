@@ -63,6 +63,7 @@ WORDS = {
     "can_rewind": "A table can be rewound",
     "can_read_rows": "A table can be verified and repaired",
     "can_take_over": "Tables that it has already can be taken over without a copy",
+    "merges_together": "All tables can merge together, in one transaction",
     "has_watermarks": "Several tables can be read at one moment of the source",
     "is_replaced_at_once": "A fresh copy replaces the old rows in one step",
     "has_nul": "A text may have a NUL character",

@@ -49,6 +49,7 @@ from runners.shown import ReplicatorView, TableView
 from runners.states import LABELS, TABLES_SHOWN, TableState
 from runners.tables.deliveries import deliveries_of, last_of_tables, refusal_of
 from runners.tables.discovery import tables_asked
+from runners.tables.together import Apart, tables_apart
 from runners.tables.watermarks import watermark_last
 from runners.verifying.selectors import (
     TableVerified,
@@ -108,6 +109,7 @@ class OverviewContext(HeadContext):
     worst: TableView | None
     hour: charts.Series
     consistent: Watermark | None
+    apart: Apart | None
     copying: CopyProgress | None
     spending: Spending | None
     verified: VerificationView | None
@@ -278,7 +280,7 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
     worst = _worst(view) if view.lag_seconds else None
     hour = charts.series(replicator, charts.RANGES["1h"], now)
     copying = copy_progress(view, now)
-    consistent = watermark_last(replicator)
+    consistent, apart = watermark_last(replicator), tables_apart(replicator)
     spending = spending_of(replicator)
     verified, failed = verification_last(replicator), verification_failed(replicator)
     deliveries = delivery_lines(view)
@@ -287,7 +289,7 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
         [(d.row.pk, d.row.error_code) for d in deliveries], view.next_delivery_at,
         _head_shown(view), view.waits_for, asdict(log), recent.rate, [t.to_json() for t in lines],
         worst and str(worst.row), hour.lag_p50, hour.lag_p99, consistent and consistent.pk,
-        copying and copying.to_json(), spending and asdict(spending.use),
+        apart and asdict(apart), copying and copying.to_json(), spending and asdict(spending.use),
     )  # fmt: skip
     return {
         **context,
@@ -298,6 +300,7 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
         "worst": worst,
         "hour": hour,
         "consistent": consistent,
+        "apart": apart,
         "copying": copying,
         "spending": spending,
         "verified": verified,

@@ -37,6 +37,7 @@ def job_of(replicator: Replicator) -> Job:
             drops_vanished=options.vanished_tables == "drop",
             copies_first=options.first_copy == "copy",
             takes_over=options.first_copy == "take_over",
+            consistent=options.consistent == "on",
         ),
     )
 

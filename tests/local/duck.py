@@ -42,7 +42,8 @@ from replicators.connectors.sql.client import LiveColumns, Names
 from replicators.connectors.sql.evolve import Types
 from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import CODES, Check, Step
-from replicators.connectors.sql.target import SqlMergeTarget, SqlPlaces
+from replicators.connectors.sql.target import SqlPlaces
+from replicators.connectors.sql.together import TogetherTarget
 from replicators.connectors.sql.views import ViewChange
 from replicators.connectors.target import Fit, FitKind, TargetPlugin
 from replicators.connectors.view_fields import current_views, view_suffix
@@ -384,11 +385,11 @@ def view_of(params: DuckParams, table: Names) -> Names | None:
     return (*table[:-1], f"{table[-1]}{params.view_suffix}")
 
 
-def writer(params: DuckParams, _: Any = None) -> SqlMergeTarget:
+def writer(params: DuckParams, _: Any = None) -> TogetherTarget:
     """The target."""
     client = DuckClient(params.path, publishes_at_once=params.publishes_at_once)
     places = SqlPlaces(names, params.folder, view=lambda table: view_of(params, table))
-    return SqlMergeTarget(client, places, TYPES)
+    return TogetherTarget(client, places, TYPES)
 
 
 PLUGIN = TargetPlugin(
@@ -399,6 +400,7 @@ PLUGIN = TargetPlugin(
     capabilities=TargetCapabilities(
         delivery=Delivery.EXACTLY_ONCE,
         can_read_rows=True,
+        merges_together=True,
         is_replaced_at_once=True,
         modes=tuple(Mode),
     ),

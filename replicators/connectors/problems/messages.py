@@ -589,6 +589,13 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.NEVER,
         help=Help.EDIT,
     ),
+    "target:no-consistent": Message(
+        "This target can't merge all tables together",
+        "{target} can't change several tables in one step for readers.",
+        "Set *Merge tables* to each by itself.",
+        retry=Retry.NEVER,
+        help=Help.EDIT,
+    ),
     "target:take-over-mode": of_table(
         "A table in this mode can't be taken over",
         "Only a mirror of a table with a key can be taken over: the target has no column of "

@@ -37,6 +37,7 @@ PLUGIN = TargetPlugin(
     capabilities=TargetCapabilities(
         delivery=Delivery.EXACTLY_ONCE,
         can_read_rows=True,
+        merges_together=True,
         is_replaced_at_once=True,
         modes=IN_COLUMNS,
     ),

@@ -38,6 +38,7 @@ PLUGIN = TargetPlugin(
     capabilities=TargetCapabilities(
         delivery=Delivery.EXACTLY_ONCE,
         can_read_rows=True,
+        merges_together=True,
         can_take_over=True,
         is_replaced_at_once=True,
         has_nul=False,

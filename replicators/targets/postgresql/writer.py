@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from replicators.connectors.sql.evolve import Types
-from replicators.connectors.sql.target import SqlMergeTarget, SqlPlaces
+from replicators.connectors.sql.steps import Statement
+from replicators.connectors.sql.target import SqlPlaces
+from replicators.connectors.sql.together import TogetherTarget
 from replicators.targets.postgresql import naming
 from replicators.targets.postgresql.client import PostgresqlClient
 from replicators.targets.postgresql.params import PostgresqlTargetParams
 from replicators.targets.postgresql.types import is_wider
 
+DEFERRED = Statement(exp.Command(this="SET", expression="CONSTRAINTS ALL DEFERRED"))
+"""Foreign keys that people made in the target are checked when all tables are merged."""
 
-def writer(params: PostgresqlTargetParams, folder: str) -> SqlMergeTarget:
+
+def writer(params: PostgresqlTargetParams, folder: str) -> TogetherTarget:
     """The writer. A snapshot's files wait in `folder` until they are loaded."""
     places = SqlPlaces(
         lambda table: naming.names(params, table),
@@ -18,4 +25,4 @@ def writer(params: PostgresqlTargetParams, folder: str) -> SqlMergeTarget:
         view=lambda names: naming.view(params, names),
     )
     client = PostgresqlClient(params)
-    return SqlMergeTarget(client, places, Types(client.native, is_wider))
+    return TogetherTarget(client, places, Types(client.native, is_wider), before=(DEFERRED,))
