@@ -1,4 +1,5 @@
-"""PostgreSQL as a target keeps the promises of every target, on the newest and oldest server."""
+"""PostgreSQL as a target keeps the promises of every target, on the newest server, and
+on the oldest with `--long`."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ pytestmark = [
     pytest.mark.contract,
     pytest.mark.integration,
     pytest.mark.timeout(180),
-    pytest.mark.oldest_postgresql,
+    pytest.mark.oldest_postgresql(is_long=True),
 ]
 
 
@@ -100,12 +101,10 @@ class TestPostgresqlMerging(PostgresqlFixtures, MergeContract):
         return replaced
 
 
-@pytest.mark.oldest_postgresql(is_long=True)
 class TestPostgresqlReading(PostgresqlFixtures, ReadingContract):
     """Rows that are read back."""
 
 
-@pytest.mark.oldest_postgresql(is_long=True)
 class TestPostgresqlModes(PostgresqlFixtures, SqlModes):
     """Every mode against a naive replay."""
 
@@ -121,7 +120,6 @@ class TestPostgresqlModes(PostgresqlFixtures, SqlModes):
         return rows
 
 
-@pytest.mark.oldest_postgresql(is_long=True)
 class TestPostgresqlViews(PostgresqlFixtures, SqlViews):
     """Views of the living rows."""
 

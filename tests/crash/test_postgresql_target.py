@@ -50,6 +50,7 @@ def copies(world: World) -> Database:
     return world.there
 
 
+@pytest.mark.long
 def test_a_kill_between_load_and_merge_loses_and_doubles_nothing(
     world: World, traffic: Traffic, copies: Database
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_kill_between_load_and_merge_loses_and_doubles_nothing(
     world.assert_equal()
 
 
+@pytest.mark.long
 def test_a_kill_between_merge_and_record_merges_nothing_twice(
     world: World, traffic: Traffic
 ) -> None:

@@ -170,7 +170,8 @@ class FromMysql(DuckCopies, MysqlWorld):
             db.execute(f"DELETE FROM {table}.pairs WHERE word = 'w102'")
 
 
-@pytest.mark.parametrize("flavour", ["mariadb", pytest.param("mysql", marks=pytest.mark.long)])
+@pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
+@pytest.mark.long
 def test_rows_are_repaired_from_mysql(
     request: pytest.FixtureRequest, world_maker: MakeWorld, flavour: str
 ) -> None:

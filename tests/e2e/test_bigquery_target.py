@@ -21,7 +21,7 @@ from tests.e2e.local_run import running
 from tests.harness import until
 from tests.servers import Database
 
-pytestmark = [pytest.mark.e2e, pytest.mark.integration]
+pytestmark = [pytest.mark.e2e, pytest.mark.integration, pytest.mark.long]
 PROJECT = "shop-copies"
 ROWS = "SELECT id, amount, note, placed_at FROM {} ORDER BY id"
 

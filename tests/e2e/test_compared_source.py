@@ -16,7 +16,7 @@ from tests.e2e.conftest import Web
 from tests.e2e.local_run import PRODUCT, running
 from tests.harness import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600), pytest.mark.long]
 NAME = "people from files"
 
 

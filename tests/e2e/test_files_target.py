@@ -19,7 +19,7 @@ from tests.e2e.local_run import running
 from tests.harness import until
 from tests.servers import Database
 
-pytestmark = [pytest.mark.e2e, pytest.mark.integration]
+pytestmark = [pytest.mark.e2e, pytest.mark.integration, pytest.mark.long]
 
 
 def test_files_are_chosen_in_the_wizard_and_hold_the_rows_of_the_source(

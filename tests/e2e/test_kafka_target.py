@@ -18,7 +18,7 @@ from tests.kafka_servers import KafkaBroker, SchemaRegistry, fresh_prefix
 from tests.kafka_world import Told, consumed, faults
 from tests.servers import Database
 
-pytestmark = [pytest.mark.e2e, pytest.mark.integration]
+pytestmark = [pytest.mark.e2e, pytest.mark.integration, pytest.mark.long]
 
 
 def test_topics_are_chosen_in_the_wizard_and_hold_the_rows_of_the_source(

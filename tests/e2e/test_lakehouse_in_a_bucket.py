@@ -14,7 +14,7 @@ from tests.e2e.building import test_connection as press_test
 from tests.servers import Database
 from tests.stores import RIGHTS, Keys, ObjectStore, object_store
 
-pytestmark = [pytest.mark.e2e, pytest.mark.integration]
+pytestmark = [pytest.mark.e2e, pytest.mark.integration, pytest.mark.long]
 
 
 @pytest.fixture

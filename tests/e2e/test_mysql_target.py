@@ -18,7 +18,7 @@ from tests.mysql_servers import SqlServer, fresh_sql_database
 from tests.mysql_target import USER, durable_server, plain_writer
 from tests.servers import Database
 
-pytestmark = [pytest.mark.e2e, pytest.mark.integration]
+pytestmark = [pytest.mark.e2e, pytest.mark.integration, pytest.mark.long]
 
 
 def test_postgresql_into_mariadb_from_the_wizard_to_equal_rows(

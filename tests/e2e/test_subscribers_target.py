@@ -15,7 +15,7 @@ from tests.e2e.conftest import Web
 from tests.e2e.local_run import running
 from tests.servers import Database
 
-pytestmark = [pytest.mark.e2e, pytest.mark.integration]
+pytestmark = [pytest.mark.e2e, pytest.mark.integration, pytest.mark.long]
 
 
 def test_a_subscriber_is_registered_and_changes_are_seen_live(

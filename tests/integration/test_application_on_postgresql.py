@@ -24,20 +24,25 @@ from tests.world_fixtures import MakeWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-# Those whose code leans on locks, constraints, conflicts, JSON and aggregates.
-MODULES = ("store", "supervisor", "services", "tables_chosen", "removal", "logs", "drafts",
-           "api_replicators", "pages_replicators", "audit", "audit_read", "audited_actions",
-           "tokens")  # fmt: skip
+# Those whose code leans on locks, constraints, conflicts, JSON and aggregates; then the rest.
+MODULES = ("store", "supervisor", "services", "tables_chosen", "drafts", "audit_read")
+MORE = ("removal", "logs", "api_replicators", "pages_replicators", "audit", "audited_actions",
+        "tokens")  # fmt: skip
 
 
-def test_the_programs_tests_pass_on_postgresql(postgres: EmbeddedPostgres) -> None:
+@pytest.mark.parametrize(
+    "modules", [MODULES, pytest.param(MODULES + MORE, marks=pytest.mark.long)], ids=["some", "all"]
+)
+def test_the_programs_tests_pass_on_postgresql(
+    postgres: EmbeddedPostgres, modules: tuple[str, ...]
+) -> None:
     """Guards the program's own queries where `DATABASE_URL` names PostgreSQL: SQLite forgives what
     that does not: types, lengths, an error that breaks its transaction, ordering."""
     with fresh_database(postgres) as database:
         tested = f"test_{database.name}"
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
                    "--create-db", "--reuse-db",
-                   *(f"tests/app/test_{m}.py" for m in MODULES)]  # fmt: skip
+                   *(f"tests/app/test_{m}.py" for m in modules)]  # fmt: skip
         environment = {**os.environ, "DATABASE_URL": database.dsn}
         try:
             done = subprocess.run(

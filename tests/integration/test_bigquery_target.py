@@ -10,7 +10,7 @@ from tests.bigquery_world import BigQueryWorld
 from tests.harness import FILL_ITEMS, Traffic
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600), pytest.mark.long]
 
 
 def test_postgresql_and_bigquery_have_equal_rows(

@@ -19,7 +19,7 @@ from tests.harness import CATALOG, NAMESPACE, World
 from tests.servers import fresh_database
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600), pytest.mark.long]
 USER, PASSWORD = "lake:keeper", r"s3cret:with\colon and 'quote' é"
 
 

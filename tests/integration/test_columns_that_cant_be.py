@@ -7,7 +7,7 @@ import pytest
 
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600), pytest.mark.long]
 
 
 def test_a_name_of_icebergs_and_a_table_without_columns(world_maker: MakeWorld) -> None:

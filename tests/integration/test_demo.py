@@ -19,7 +19,7 @@ from demo.place import ROOT
 from tests.demo_kills import kills_lose_and_double_nothing
 from tests.demos import Demo, closed_demo, until
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.long]
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ class SomeCases(PostgresCases):
 @pytest.mark.parametrize(
     ("kind", "form"),
     [
-        (SomeCases, "iceberg"),
+        pytest.param(SomeCases, "iceberg", marks=pytest.mark.long),
         pytest.param(PostgresCases, "iceberg", marks=pytest.mark.long),
         pytest.param(PostgresCases, "delta", marks=pytest.mark.long),
     ],

@@ -43,6 +43,7 @@ def restore(world: World, name: str, metadata: str) -> None:
         catalog.commit()
 
 
+@pytest.mark.long
 def test_tables_whose_target_was_touched_fail_alone_and_come_back_by_resync(
     world_maker: MakeWorld,
 ) -> None:

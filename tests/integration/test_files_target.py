@@ -60,6 +60,7 @@ def test_closed_buckets_lead_to_the_rows_of_the_source(
         marks_go_on(world)
 
 
+@pytest.mark.long
 def test_changes_of_mariadb_lead_to_its_rows(world_maker: MakeWorld, mariadb: SqlServer) -> None:
     """Guards the target behind another kind of log: every type of its own, and changed keys."""
     values: dict[str, Any] = {"kind": MysqlFilesWorld, "format": "JSON lines"}

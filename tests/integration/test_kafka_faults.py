@@ -77,6 +77,7 @@ def insert_large(database: Database, key: int) -> None:
     )
 
 
+@pytest.mark.long
 def test_large_messages_and_refused_topics_wait_while_the_others_go_on(
     world_maker: MakeWorld, secured: SecuredBroker
 ) -> None:

@@ -151,6 +151,7 @@ def over_a_kill(world: World, gate: Gate) -> None:
         pytest.param(("items", "pairs", "views"), 3000, marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_a_rest_catalog_has_the_rows_of_the_source_over_a_kill(
     world_maker: MakeWorld,
     gate: Gate,

@@ -50,7 +50,7 @@ def sizes(world: World, name: str) -> dict[int, tuple[int, int]]:
 @pytest.mark.parametrize(
     ("server", "kind", "form"),
     [
-        ("postgres", World, "delta"),
+        pytest.param("postgres", World, "delta", marks=pytest.mark.long),
         ("mariadb", local_twin(MysqlWorld), "iceberg"),
         pytest.param("mariadb", MysqlWorld, "iceberg", marks=pytest.mark.long),
         pytest.param("mysql", MysqlWorld, "iceberg", marks=pytest.mark.long),

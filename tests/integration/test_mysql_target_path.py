@@ -61,9 +61,8 @@ def test_changes_of_postgresql_lead_to_its_rows(
         assert world.left_over("items") == set()
 
 
-@pytest.mark.parametrize(
-    "copies", ["mariadb", pytest.param("mysql", marks=pytest.mark.long)], indirect=True
-)
+@pytest.mark.parametrize("copies", ["mariadb", "mysql"], indirect=True)
+@pytest.mark.long
 def test_changes_of_mariadb_lead_to_its_rows(
     world_maker: MakeWorld, mariadb: SqlServer, copies: SqlDatabase
 ) -> None:

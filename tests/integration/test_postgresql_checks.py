@@ -19,7 +19,11 @@ from replicators.sources.postgresql.setup import setup
 from tests.integration.postgresql_source import params_of
 from tests.servers import Database, fresh_database
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.oldest_postgresql]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(120),
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 
 def connection_problems(database: Database, /, **changes: object) -> list[Problem]:

@@ -19,7 +19,11 @@ from replicators.sources.postgresql.snapshot import ChunkReader, snapshot_first
 from tests.integration.postgresql_source import begin, describe, params_of
 from tests.servers import Database
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.oldest_postgresql]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(120),
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 SLOT = "roles_slot"
 ROLE = "plain_reader"

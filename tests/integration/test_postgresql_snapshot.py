@@ -22,7 +22,11 @@ from tests.integration.postgresql_source import (
 )
 from tests.servers import Database
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.oldest_postgresql]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(120),
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 SLOT = "r_snap"
 
 COLUMNS = {

@@ -19,7 +19,7 @@ from replicators.sources.postgresql.decode import decode
 from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.types import BINARY_WIRES
 
-pytestmark = [pytest.mark.integration, pytest.mark.oldest_postgresql]
+pytestmark = [pytest.mark.integration, pytest.mark.oldest_postgresql(is_long=True)]
 
 PUBLICATION = "edges"
 SLOT = "edges"

@@ -46,6 +46,7 @@ ONE = TableSchema(
 TABLE = TargetTable(ONE.id, "r1", 1)
 
 
+@pytest.mark.long
 def test_postgresql_and_snowflake_have_equal_rows(
     world_maker: MakeWorld, snowflake: SnowflakeServer
 ) -> None:

@@ -67,6 +67,7 @@ def rows_of(table: VerifiedTable) -> list[DifferingRow]:
     return list(table.rows.filter(is_unsettled=False))
 
 
+@pytest.mark.long
 def test_three_damaged_rows_are_named_and_traffic_is_no_difference(
     world_maker: MakeWorld,
 ) -> None:

@@ -89,6 +89,7 @@ def test_no_random_walk_of_changes_kills_and_cuts_makes_source_and_target_differ
         pytest.param(MysqlServer, LONG_STEPS, marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_nor_does_one_from_mariadb_or_mysql(
     world_maker: MakeWorld,
     flavour: type[SqlServer],

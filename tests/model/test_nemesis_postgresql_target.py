@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(500 + 5 * LONG_STEPS)]
 
 
 @pytest.mark.parametrize("steps", [STEPS, pytest.param(LONG_STEPS, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_no_walk_makes_source_and_postgresql_differ(
     world_maker: MakeWorld,
     postgres: EmbeddedPostgres,

@@ -86,6 +86,7 @@ def test_a_value_is_kept_whole_or_not_at_all(spark: Any) -> None:
     assert [(*c[:2], got[n]) for n, c in enumerate(CASES)] == CASES
 
 
+@pytest.mark.long
 def test_a_data_sets_row_is_quarantined_instead_of_cut(spark: Any, tmp_path: Path) -> None:
     """Guards doubles of Parquet in a column of whole numbers, also in the key: the row 1.9 says
     nothing of the row 1."""

@@ -41,6 +41,7 @@ def bash(text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
+@pytest.mark.long
 def test_the_readmes_two_days_give_the_seeds_counts(tmp_path: Path) -> None:
     """Then the second day comes again, by the other command."""
     typed = commands("README.md")

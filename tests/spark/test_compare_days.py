@@ -49,11 +49,10 @@ LONG = pytest.mark.long
     ("form", "broadcast"),
     [
         ("iceberg", 200_000),
-        ("delta", 0),
-        ("parquet", 0),
+        pytest.param("delta", 0, marks=LONG),
+        pytest.param("parquet", 0, marks=LONG),
     ],
 )
-@pytest.mark.long  # `make test` has the README's commands
 def test_the_seeds_example(spark: Any, tmp_path: Path, form: str, broadcast: int) -> None:
     """10,000 rows; on the second day a fifth is deleted and replaced, two fifths are updated."""
     columns = (

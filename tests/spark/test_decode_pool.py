@@ -22,7 +22,7 @@ from runners.engine.settings import RunnerSettings
 from runners.engine.tasks.on_spark import SparkTasks
 from runners.engine.tasks.spark import open_session
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS, TASKS, TASK_SECONDS = 4, 40, 0.15

@@ -25,7 +25,7 @@ from runners.store.mapping import table_values
 from tests.app.factories import make_replicator, make_run, make_user
 from tests.local.polled import NOTES, PolledWorld, note
 
-pytestmark = [pytest.mark.spark, pytest.mark.django_db, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.django_db, pytest.mark.timeout(180), pytest.mark.long]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark-source.md"
 
