@@ -200,7 +200,7 @@ def traffic(world: VerifiedWorld, first: int = 1000) -> Iterator[None]:
     def write() -> None:
         texts = ["as it was", "a", "b"]
         turn = 0
-        while not stop.wait(0.001) or turn % 3:
+        while not stop.wait(0.01) or turn % 3:
             for key in (1, 2):
                 was, now = texts[turn % 3], texts[(turn + 1) % 3]
                 world.database.commit(update(NOTES, note(key, was), note(key, now)))
