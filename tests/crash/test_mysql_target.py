@@ -40,7 +40,7 @@ Steps = tuple[tuple[str, ...], ...]
 @pytest.mark.parametrize(
     ("copies", "steps"),
     [
-        pytest.param("mariadb", SOME, id="some steps"),
+        pytest.param("mariadb", SOME, id="some steps", marks=pytest.mark.long),
         pytest.param("mariadb", ALL, id="mariadb", marks=pytest.mark.long),
         pytest.param("mysql", ALL, id="mysql", marks=pytest.mark.long),
     ],

@@ -18,7 +18,7 @@ from tests.mysql_servers import SqlServer, fresh_sql_database
 from tests.postgres_target import ROLE, writer_params
 from tests.servers import Database
 
-pytestmark = [pytest.mark.e2e, pytest.mark.integration]
+pytestmark = [pytest.mark.e2e, pytest.mark.integration, pytest.mark.long]
 
 
 def test_mariadb_into_postgresql_from_the_wizard_to_equal_rows(

@@ -93,6 +93,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.skipif(not _can_mount(), reason="only root can mount a small disk")
+@pytest.mark.long
 def test_a_disk_that_is_full_ends_the_run_with_a_sentence_and_loses_nothing(
     twin_maker: MakeWorld,
 ) -> None:

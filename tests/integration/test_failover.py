@@ -70,6 +70,7 @@ def test_a_standby_that_has_everything_takes_over_without_loss(
             primary.start()
 
 
+@pytest.mark.long
 def test_a_standby_that_lacks_what_was_captured_is_said_plainly(
     private_postgres: EmbeddedPostgres, twin_maker: MakeWorld
 ) -> None:

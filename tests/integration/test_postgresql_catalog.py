@@ -16,7 +16,11 @@ from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from tests.integration.postgresql_source import describe, params_of
 from tests.servers import Database
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.oldest_postgresql]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(120),
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 
 def listed(database: Database) -> dict[str, object]:
@@ -71,7 +75,6 @@ class TestList:
         while listed(database)["public.small"].rows_estimated != 50:
             assert time.monotonic() < deadline
 
-    @pytest.mark.oldest_postgresql(is_long=True)
     def test_two_thousand_tables_are_listed_in_a_second(self, database):
         """Guards the form of `catalog.LIST`: fails where it looks through a whole catalog for each
         table instead of asking by an index."""

@@ -246,6 +246,7 @@ def test_a_run_that_fails_before_the_end_leaves_yesterdays(
     assert [r["b"] for r in made.rows("history") if r["OPERATION"] == "U"] == [9]
 
 
+@pytest.mark.long
 def test_sensitive_columns_lie_apart_and_join_by_key_hash_and_date(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -273,6 +274,7 @@ def test_sensitive_columns_lie_apart_and_join_by_key_hash_and_date(
     assert written and not any(b"hidden" in text or b"new1" in text for text in written)
 
 
+@pytest.mark.long
 def test_another_configuration_makes_the_hashes_again_instead_of_updates(
     simple: ComparedSet,
 ) -> None:
@@ -306,6 +308,7 @@ def test_delta_tables_hold_both_days(spark: Any, tmp_path: Path) -> None:
     assert made.operations(made.rows("history")) == {"I": 3, "D": 1}
 
 
+@pytest.mark.long
 def test_a_column_out_of_the_comparison_is_kept_up_without_an_update(simple: ComparedSet) -> None:
     simple.settings = "keys: {id: int}\nnon_keys: {a: string, b: {type: int, compared: false}}\n"
     simple.deliver("id,a,b\n1,x,1\n", day(0))
@@ -313,6 +316,7 @@ def test_a_column_out_of_the_comparison_is_kept_up_without_an_update(simple: Com
     assert [r["b"] for r in simple.current()] == [2]
 
 
+@pytest.mark.long
 def test_values_with_the_same_hash_are_found_on_demand(
     simple: ComparedSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +333,7 @@ def test_values_with_the_same_hash_are_found_on_demand(
     monkeypatch.setattr(hashing, "value_hash", weak)
 
 
+@pytest.mark.long
 def test_parquet_tables_are_registered_and_partitions_added(spark: Any, tmp_path: Path) -> None:
     """In the session's own catalog; Hive's is tried in test_compare_commands."""
     name = f"reg_{tmp_path.name}".replace("-", "_")

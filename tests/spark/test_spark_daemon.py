@@ -42,6 +42,7 @@ session.stop()
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("source", "other"), [("mysql", "postgresql")])
+@pytest.mark.long
 def test_a_worker_has_everything_before_its_first_task(source: str, other: str) -> None:
     """Guards `load_all`: without it each worker that Spark starts, also after a minute without
     work, imports for two seconds first. And `keep_archives`: without it each task reads the names
