@@ -94,6 +94,21 @@ LOG_LEVELS = (
     Choice("info", "Normal", "What changes, and what fails: a few lines an hour."),
     Choice("debug", "Debug", "Each merge and each upkeep of a table too: many lines a minute."),
 )
+WHEN_STALLED = (
+    Choice("wait", "Wait", "The connection stays. The source keeps its log meanwhile."),
+    Choice(
+        "close",
+        "Close the connection",
+        "The source keeps its log, and has nothing else to do for it. The connection is opened "
+        "again as soon as there is room.",
+    ),
+    Choice(
+        "release",
+        "Give up the position",
+        "The source may remove its log: the replication slot is dropped. The replicator stops, and "
+        "all of its tables need a re-sync.",
+    ),
+)
 FIRST_COPY = (
     Choice("copy", "Copy the rows first", "Then their changes follow."),
     Choice(
@@ -163,6 +178,12 @@ class Options:
         "Change log at most", 0.0, 0.0, 1_000_000.0,
         help="Gigabytes of the change log at which reading waits, and the replicator is stalled; "
              "0: as REPLICATOR_LOG_LIMIT_BYTES says.",
+        applies="at the next start",
+    )  # fmt: skip
+    when_stalled: str = _choice(
+        "While stalled", WHEN_STALLED,
+        help="What becomes of what the replicator holds at the source, once reading has waited "
+             "ten minutes for room in the change log (REPLICATOR_STALLED_SECONDS).",
         applies="at the next start",
     )  # fmt: skip
     warn_hours: float = _number(

@@ -127,6 +127,11 @@ class ReplicatorView:
         return self.is_live and bool(self.facts.get("is_backpressure"))
 
     @property
+    def is_source_closed(self) -> bool:
+        """Whether the connection to the source is closed until the change log has room."""
+        return self.is_live and bool(self.facts.get("is_source_closed"))
+
+    @property
     def retention(self) -> Retention:
         """How long the source's log and the change log last; unknown while no run measures."""
         return retention_of(self.facts if self.is_live else {}, self.replicator.options)

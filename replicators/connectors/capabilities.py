@@ -34,6 +34,7 @@ class SourceCapabilities:
     `log_label` and `reader_label` are the source's own words for its log and for what keeps our
     place in it. `has_deliveries`: changes come as whole data sets, by a schedule or when files
     arrive. Pages then list the deliveries, and show the time of the next one instead of a lag.
+    `holds_log`: the source keeps its log until we have read it, whatever that costs it.
     """
 
     columns: ColumnKnowledge = ColumnKnowledge.BY_LOG
@@ -45,6 +46,7 @@ class SourceCapabilities:
     log_label: str = "log"
     reader_label: str = ""
     has_deliveries: bool = False
+    holds_log: bool = False
 
 
 class Delivery(StrEnum):

@@ -146,6 +146,8 @@ ENGINE_HELP = {
     "log_limit_bytes": "Size of a replicator's change log at which reading waits.",
     "table_limit_bytes": "Backlog of a table at which it is stopped and needs a re-sync.",
     "disk_reserve_bytes": "Free space on the log's disk below which reading waits.",
+    "stalled_seconds": "How long reading waits for room before a replicator does what its option "
+    "*While stalled* says.",
     "keep_seconds": "How long merged changes are kept; a replicator's option wins.",
     "retry_seconds": "How long a failing table is tried again; a replicator's option wins.",
     "heartbeat_seconds": "Time between two marks written into the source's log.",

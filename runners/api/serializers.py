@@ -205,7 +205,8 @@ class StatusSerializer(serializers.Serializer[Any]):
 
 class ReplicatorLineSerializer(serializers.Serializer[Any]):
     """A line of the list of replicators. `is_log_full`: reading is paused until tables have merged;
-    the source keeps the unread changes. `waits_for`: the transaction or lock at the source that the
+    the source keeps the unread changes. `is_source_closed`: the connection to the source is closed
+    meanwhile, as the option says. `waits_for`: the transaction or lock at the source that the
     run waits for now, and its holder; empty where there is none."""
 
     id = serializers.UUIDField(source="replicator.pk")
@@ -220,6 +221,7 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(REPLICATOR_STATES, source="shown.state")
     state_label = serializers.CharField(source="shown.label")
     is_log_full = serializers.BooleanField()
+    is_source_closed = serializers.BooleanField()
     retention = RetentionSerializer()
     waits_for = serializers.CharField()
     desired_state = serializers.ChoiceField(DESIRED, source="replicator.desired_state")

@@ -10,6 +10,7 @@ from replicators.connectors.model.positions import Position
 from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.connectors.source import RowReader, SourcePlugin
 from replicators.connectors.target import TargetPlugin
+from runners.engine.holding import Holding
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class JobOptions:
     copies_first: bool = True
     takes_over: bool = False
     consistent: bool = False
+    holding: Holding = Holding()
 
 
 @dataclass(frozen=True, slots=True)

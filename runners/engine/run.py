@@ -223,12 +223,12 @@ class EngineRun:
         heartbeat.start()
         self._catalog.start()
         try:
-            self._loop(snapshots)
+            self._loop(snapshots, heartbeat)
         finally:
             self._stop.set()
             self._close(heartbeat, snapshots)
 
-    def _loop(self, snapshots: ConsistentSnapshots) -> None:
+    def _loop(self, snapshots: ConsistentSnapshots, heartbeat: Heartbeat) -> None:
         asked_at = pruned_at = time.monotonic()
         while not self._stop.is_set():
             now = time.monotonic()
@@ -241,6 +241,7 @@ class EngineRun:
             with self._watchdog.step("turn"):
                 self._decoding.check()
                 self._streaming.check()
+                self._streaming.hold(heartbeat.hours_left)
                 found = self._catalog.take()
                 if found is not None:
                     self._tables.see(found)

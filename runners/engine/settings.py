@@ -30,6 +30,7 @@ class RunnerSettings:
     log_limit_bytes: int = 50 << 30
     table_limit_bytes: int = 20 << 30
     disk_reserve_bytes: int = 1 << 30
+    stalled_seconds: float = 600.0
     keep_seconds: float = 24 * 3600.0
     retry_seconds: float = 24 * 3600.0
     heartbeat_seconds: float = 5.0

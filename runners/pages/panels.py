@@ -234,6 +234,7 @@ class SourceLog:
     limit_bytes: int | None
     segments_waiting: int | None
     is_backpressure: bool
+    is_source_closed: bool
 
 
 def source_log(view: ReplicatorView, now: datetime) -> SourceLog:
@@ -255,6 +256,7 @@ def source_log(view: ReplicatorView, now: datetime) -> SourceLog:
         limit_bytes=facts.get("log_limit_bytes"),
         segments_waiting=facts.get("segments_waiting"),
         is_backpressure=view.is_log_full,
+        is_source_closed=view.is_source_closed,
     )
 
 

@@ -12,6 +12,7 @@ from replicators.connectors.params import secret_names
 from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.models import Replicator
 from replicators.services import params_of, source_of, target_of
+from runners.engine.holding import Holding, WhenStalled
 from runners.engine.job import JobOptions
 from runners.engine.settings import RunnerSettings
 
@@ -24,11 +25,12 @@ def job_of(replicator: Replicator) -> Job:
     from runners.engine.run import Job
 
     options = Options.parse(replicator.options)
+    source = source_plugin(replicator.source_kind)
     return Job(
         replicator=str(replicator.pk),
         name=replicator.name,
         slot=replicator.slot_name,
-        source=source_plugin(replicator.source_kind),
+        source=source,
         source_params=source_of(replicator),
         target=target_plugin(replicator.target_kind),
         target_params=target_of(replicator),
@@ -38,6 +40,11 @@ def job_of(replicator: Replicator) -> Job:
             copies_first=options.first_copy == "copy",
             takes_over=options.first_copy == "take_over",
             consistent=options.consistent == "on",
+            holding=Holding(
+                WhenStalled(options.when_stalled),
+                settings.RUNNER.stalled_seconds,
+                holds_log=source.capabilities.holds_log,
+            ),
         ),
     )
 

@@ -70,14 +70,21 @@ def test_status_says_what_keeps_a_replicator_from_running(
     assert line["error"] == body["error"]
 
 
-def test_a_change_log_without_room_is_reported(api: Client, replicator: Replicator) -> None:
+def test_a_change_log_without_room_is_reported(
+    api: Client, replicator: Replicator, browser: Client
+) -> None:
     """Guards CORRECTNESS 28: reading that waits is a state that a program sees too."""
     run = make_run(replicator, state=RunState.RUNNING)
     Replicator.objects.update(desired_state="running")
     Progress.objects.update(facts={"is_backpressure": True})
     (line,) = api.get("/api/v1/replicators/").json()["results"]
     assert (line["state"], line["state_label"]) == ("stalled", "Stalled: change log full")
-    assert line["is_log_full"]
+    assert line["is_log_full"] and not line["is_source_closed"]
+    Progress.objects.update(facts={"is_backpressure": True, "is_source_closed": True})
+    (line,) = api.get("/api/v1/replicators/").json()["results"]
+    assert line["is_source_closed"]
+    html = browser.get(replicator.get_absolute_url()).content.decode()
+    assert "The connection to the source is closed until there is room." in html
     run_transition(run=run, event="run_stopped")
     (line,) = api.get("/api/v1/replicators/").json()["results"]
     assert not line["is_log_full"]

@@ -115,3 +115,53 @@ def test_a_disk_that_is_full_ends_the_run_with_a_sentence_and_loses_nothing(
         world.start()
         world.assert_equal()
         assert world.stop() == 0
+
+
+def _is_read(world: World) -> bool | None:
+    """Whether somebody reads the slot; None where there is no slot."""
+    slot = world.replicator.slot_name
+    query = "SELECT active FROM pg_replication_slots WHERE slot_name = %s"
+    found = world.database.execute(query, [slot])
+    return bool(found[0][0]) if found else None
+
+
+@pytest.mark.long
+def test_a_stalled_replicator_closes_its_connection_and_opens_it_when_there_is_room(
+    twin_maker: MakeWorld,
+) -> None:
+    """Guards the option *While stalled* with *Close the connection*: without it the source's sender
+    stays while nobody reads; a connection that stays closed replicates nothing any more."""
+    choice = {"when_stalled": "close", "keep_hours": 0.003}
+    with twin_maker(tables=("items", "views"), options=choice) as world:
+        traffic = Traffic(world.database)
+        world.start(REPLICATOR_LOG_LIMIT_BYTES="100000", REPLICATOR_STALLED_SECONDS="1")
+        world.settle()
+        with traffic.going_on():
+            world.until(lambda: world.facts().get("is_source_closed"), "it says so")
+        world.until(lambda: _is_read(world) is False, "nobody reads the slot")
+        world.until(lambda: _is_read(world), "it is read again")
+        world.assert_equal()
+        assert world.stop() == 0
+
+
+@pytest.mark.long
+def test_a_stalled_replicator_gives_up_its_slot_if_told_and_a_resync_brings_it_back(
+    twin_maker: MakeWorld,
+) -> None:
+    """Guards the option *While stalled* with *Give up the position*: the slot must go, the tables
+    must say that changes are missing, and a re-sync must make them equal."""
+    with twin_maker(tables=("items", "views"), options={"when_stalled": "release"}) as world:
+        traffic = Traffic(world.database)
+        child = world.start(REPLICATOR_LOG_LIMIT_BYTES="100000", REPLICATOR_STALLED_SECONDS="1")
+        world.settle()
+        with traffic.going_on():
+            assert child.wait() != 0
+        child.end()
+        assert child.run.error_code == "source:position-given-up"
+        assert _is_read(world) is None, "the slot holds the source's log"
+        assert set(world.states().values()) == {"failing source:position-given-up"}
+        for name in world.tables:
+            world.resync(name)
+        world.start()
+        world.assert_equal()
+        assert world.stop() == 0

@@ -102,6 +102,15 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.NEVER,
         ends_log=True,
     ),
+    "source:position-given-up": Message(
+        "Position given up",
+        "The replicator removed its place in the source's log, as its options say, because "
+        "{reason}.",
+        "Find what held it up, then re-sync the tables.",
+        "Nothing is read any more. Changes are missing in the target; only a re-sync brings them.",
+        retry=Retry.NEVER,
+        ends_log=True,
+    ),
     "source:no-tables": Message(
         "No table chosen",
         "No table is chosen.",

@@ -89,6 +89,7 @@ PLUGIN = SourcePlugin(
         minimum_version="14",
         log_label="WAL",
         reader_label="replication slot",
+        holds_log=True,
         has_row_filters=True,
         can_quarantine=True,
     ),

@@ -152,6 +152,12 @@ class Heartbeat:
             metrics[row.id] = TableMetrics(lag, since, self._backlog.size_bytes(row.id))
         self._store.record_metrics(metrics, self.facts())
 
+    @property
+    def hours_left(self) -> float | None:
+        """For how many hours the source keeps what we have not read; None where it is not known,
+        or has no limit."""
+        return self._status.hours_left
+
     def facts(self) -> dict[str, Any]:
         """What the page shows of the source's log and of ours. `source_at`: when the source last
         answered."""
@@ -164,11 +170,12 @@ class Heartbeat:
             "log_hours_left": self._growth.hours_until(limit),
             "retained_bytes": self._status.retained_bytes,
             "is_slot_active": self._status.is_active,
-            "hours_left": self._status.hours_left,
+            "hours_left": self.hours_left,
             "is_log_limited": self._status.is_limited or self._status.hours_left is not None,
             "source_bytes_per_second": self._status.bytes_per_second,
             "source_at": self._status_at,
             "is_backpressure": capture.is_waiting_for_space,
+            "is_source_closed": capture.is_source_closed,
             "segments_waiting": self._backlog.waiting,
             "captured_position": capture.position.ordinal if capture.position else None,
             "messages": capture.messages,

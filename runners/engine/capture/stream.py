@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.control import HasMembers, SourceControl
@@ -31,6 +31,7 @@ from runners.engine.capture.thread import CaptureThread
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.errors import fail_all, fail_table
+from runners.engine.holding import Act
 from runners.engine.job import Job
 from runners.engine.schema.describe import Described, describe_tables
 from runners.engine.schema.evolution import VANISHED
@@ -197,8 +198,10 @@ class Streaming:
         failpoints.hit("tables_withdrawn")
 
     def _follow(self, tables: Sequence[TableSchema]) -> None:
-        """The stream carries these tables now; the head of the next segment names them."""
-        self.capture.follow(tables)
+        """The stream carries these tables now; the head of the next segment names them. A closed
+        stream begins with them when it is opened again."""
+        if not self.capture.is_source_closed:
+            self.capture.follow(tables)
 
     def _control(self) -> SourceControl:
         return self._job.source.control(
@@ -283,7 +286,7 @@ class Streaming:
         """Reconnect after a cut, a limited number of times. Raise everything else that ended
         capture. Where the log can't go on, the tables say so at once, as at a start."""
         fault = self.capture.fault
-        if fault is None:
+        if fault is None or self.capture.is_source_closed:
             return
         try:
             self._count(fault)
@@ -294,6 +297,44 @@ class Streaming:
             if err.message.ends_log:
                 fail_all(self._store, err)
             raise
+
+    def hold(self, hours_left: float | None) -> None:
+        """While there is no room, or while the source's log runs out, do what the options say with
+        what is held at the source. `hours_left`: for how long the source keeps its log. A closed
+        connection is opened again as soon as there is room."""
+        capture = self.capture
+        if capture.is_source_closed and not capture.look_for_space():
+            logger.info("The change log has room again; connecting to the source.")
+            capture.is_source_closed = False
+            self._drop_cut_transaction()
+            self._connect_again()
+            return
+        match self._job.options.holding.due(capture.stalled_seconds, hours_left):
+            case Act.CLOSE if not capture.is_source_closed:
+                logger.warning("The change log is full; the connection to the source is closed.")
+                capture.is_source_closed = True
+                self.stop()
+                self.close()
+            case Act.GIVE_UP:
+                self._give_up(hours_left)
+
+    def _give_up(self, hours_left: float | None) -> NoReturn:
+        """Remove what we hold at the source. Tables are marked first: after a crash between the two
+        the next run would find nothing to tell that changes are missing."""
+        capture = self.capture
+        if not capture.is_source_closed:
+            capture.is_source_closed = True
+            self.stop()
+            self.close()
+        reason = "the change log stayed full" if capture.stalled_seconds is not None else ""
+        least = self._job.options.holding.least_hours
+        if hours_left is not None and hours_left < least:
+            reason = f"the source keeps its log for less than {least:g} hours"
+        err = ReplicationError("source:position-given-up", reason=reason)
+        fail_all(self._store, err)
+        with self._control() as control:
+            control.drop()
+        raise err
 
     def copied(self, schema: TableSchema) -> TableSchema:
         """The schema of a copy that was read up to now. Where columns are known by statements, it

@@ -41,6 +41,7 @@ class CaptureThread:
 
     `describe` gives the chosen tables. It is called again whenever they changed. `next_at`: when
     the source will have its next data, where it says so (seconds since the epoch).
+    `is_source_closed`: it was ended until there is room, and its connection closed.
     """
 
     def __init__(
@@ -70,6 +71,8 @@ class CaptureThread:
         self.position: Position | None = None
         self.fault: BaseException | None = None
         self.is_waiting_for_space = False
+        self.is_source_closed = False
+        self._waits_since: float | None = None
         self.next_at: float | None = None
         self.messages = 0
         self.bytes = 0
@@ -153,17 +156,30 @@ class CaptureThread:
         self.position = position
         self._idle_recorded_at = now
 
+    @property
+    def stalled_seconds(self) -> float | None:
+        """For how long reading has waited for room; None while it reads."""
+        since = self._waits_since
+        return None if since is None else time.monotonic() - since
+
+    def look_for_space(self) -> bool:
+        """Look at the log's size and its disk. Returns whether reading has to wait."""
+        full = self._log.size_bytes > self._settings.log_limit_bytes
+        full = full or self._log.free_bytes() < self._settings.disk_reserve_bytes
+        self.is_waiting_for_space = full
+        if not full:
+            self._waits_since = None
+        elif self._waits_since is None:
+            self._waits_since = time.monotonic()
+        return full
+
     def _has_space(self) -> bool:
         """Whether there is space. At the log's limit or the disk's reserve the thread stops
         reading, but keeps telling the source that it lives."""
         now = time.monotonic()
         if now - self._space_checked_at >= SPACE_CHECK_SECONDS:
             self._space_checked_at = now
-            full = self._log.size_bytes > self._settings.log_limit_bytes
-            self.is_waiting_for_space = (
-                full or self._log.free_bytes() < self._settings.disk_reserve_bytes
-            )
-            if self.is_waiting_for_space and self.position is not None:
+            if self.look_for_space() and self.position is not None:
                 self._acknowledge(self.position)
         if self.is_waiting_for_space:
             self._seal_complete()

@@ -57,7 +57,12 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.source = Source()
         self.capture = SimpleNamespace(
-            position=None, is_waiting_for_space=False, messages=0, bytes=0, next_at=None
+            position=None,
+            is_waiting_for_space=False,
+            is_source_closed=False,
+            messages=0,
+            bytes=0,
+            next_at=None,
         )
         self.backlog = Backlog([], 0)
         self.store = MemoryStore([TABLE])

@@ -28,7 +28,7 @@ def stream(fault: BaseException) -> Any:
     made._stop = threading.Event()
     made._stop.set()
     made._reconnects, made._reconnected_at = 0, time.monotonic()
-    made.capture = SimpleNamespace(fault=fault)
+    made.capture = SimpleNamespace(fault=fault, is_source_closed=False)
     made.again = 0
     made._reader = SimpleNamespace(close=lambda: None)
     made._drop_cut_transaction = lambda: None
