@@ -109,6 +109,21 @@ WHEN_STALLED = (
         "all of its tables need a re-sync.",
     ),
 )
+RETENTION_ACTIONS = (
+    Choice("warn", "Warn", "The replicator is marked; nothing else is done."),
+    Choice(
+        "pause",
+        "Pause others",
+        "Other replicators of the same server are paused, if their own log lasts, so that this "
+        "one catches up. They are resumed by themselves.",
+    ),
+    Choice(
+        "drop",
+        "Pause others, then give up the position",
+        "Below a quarter of the hours, the replication slot is dropped, which frees the source's "
+        "disk. The replicator stops, and all of its tables need a re-sync.",
+    ),
+)
 FIRST_COPY = (
     Choice("copy", "Copy the rows first", "Then their changes follow."),
     Choice(
@@ -191,6 +206,18 @@ class Options:
         help="Hours that the source still keeps its log, or that the change log has room for, "
              "below which the replicator is marked; 0: never.",
         applies="at once",
+    )  # fmt: skip
+    source_gigabytes: float = _number(
+        "Log at the source at most", 0.0, 0.0, 1_000_000.0,
+        help="Gigabytes of its log that the source may keep for this replicator. The hours until "
+             "then count like hours until the source drops it; 0: only the source's own limit.",
+        applies="at the next start",
+    )  # fmt: skip
+    retention_action: str = _choice(
+        "When the source's log runs out", RETENTION_ACTIONS,
+        help="What is done below the hours of Warn below, for sources that keep their log for "
+             "each replicator.",
+        applies="at the next start",
     )  # fmt: skip
     first_copy: str = _choice(
         "First copy", FIRST_COPY,

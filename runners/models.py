@@ -68,7 +68,7 @@ class Run(models.Model):
 
 class Progress(models.Model):
     """A replicator's own progress: captured position, segment numbers, the supervisor's back-off,
-    last metrics."""
+    last metrics. `paused_for`: the replicator for whose log it was paused (`supervision.guard`)."""
 
     replicator = models.OneToOneField(Replicator, on_delete=models.CASCADE, related_name="progress")
     position = models.JSONField(null=True, blank=True)
@@ -83,6 +83,7 @@ class Progress(models.Model):
     error_facts = models.JSONField(default=dict, blank=True)
     error_since = models.DateTimeField(null=True, blank=True)
     is_given_up = models.BooleanField(default=False)
+    paused_for = models.JSONField(null=True, blank=True)
 
     def __str__(self) -> str:
         return f"progress of {self.replicator_id}"

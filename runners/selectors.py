@@ -94,6 +94,12 @@ class _Loaded:
         return self.run is not None and self.run.state == RunState.RUNNING
 
 
+def paused_for(progress: Progress | None) -> str:
+    """The name of the replicator for whose log it is paused; empty where it is not."""
+    noted = progress.paused_for if progress and progress.paused_for else {}
+    return "" if noted.get("is_over") else str(noted.get("name", ""))
+
+
 def _shown(loaded: _Loaded, totals: Totals, live: int, now: datetime) -> Shown:
     replicator, progress, run = loaded.replicator, loaded.progress, loaded.run
     facts = Facts(
@@ -110,6 +116,7 @@ def _shown(loaded: _Loaded, totals: Totals, live: int, now: datetime) -> Shown:
         failing_tables=totals.failing,
         is_log_full=bool(progress and progress.facts.get("is_backpressure")),
         is_log_short=bool(progress and retention_of(progress.facts, replicator.options).is_short),
+        paused_for=paused_for(progress),
         is_source_waited_for=bool(progress and waits_reported(progress.facts, now)),
     )
     return replicator_state(facts, now)

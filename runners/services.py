@@ -155,6 +155,7 @@ def replicator_pause(*, replicator: Replicator, actor: Actor) -> Replicator:
     if _ask(row, DesiredState.PAUSED):
         wanted = _state(row.desired_state, DesiredState.PAUSED)
         act_add("replicator_paused", replicator=row, actor=actor, **wanted)
+    Progress.objects.filter(replicator=row).update(paused_for=None)
     _stop_runs(row, actor_name(actor))
     nudge()
     replicator.refresh_from_db()
@@ -168,8 +169,8 @@ def _stop_runs(replicator: Replicator, actor: str) -> None:
 
 @transaction.atomic
 def run_ask_stop(*, run: Run, origin: str, actor: str = "") -> Run:
-    """Ask a run to stop; `origin` is `user`, `error` or `shutdown`. Idempotent, also for a run that
-    has ended."""
+    """Ask a run to stop; `origin` is `user`, `error`, `retention` or `shutdown`. Idempotent, also
+    for a run that has ended."""
     run.refresh_from_db()
     Run.objects.filter(pk=run.pk, is_stop_asked=False).update(
         is_stop_asked=True, stop_origin=origin, stop_asked_at=timezone.now()

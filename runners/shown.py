@@ -191,6 +191,8 @@ class RunView:
             case "change":
                 by = f" by {self.stopped_by}" if self.stopped_by else ""
                 return f"Restarted{by}, with new settings"
+            case "retention":
+                return "Paused for another replicator's log"
             case "shutdown":
                 return "Stopped with its worker"
         return "Ended"

@@ -12,6 +12,7 @@ from replicators.config import target_can
 from replicators.connectors.capabilities import Delivery
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.target import Accuracy
+from replicators.options import RETENTION_ACTIONS
 from runners.models import Event, LogLine
 from runners.states import REPLICATOR_STATES, TABLES_SHOWN, TableState
 
@@ -175,11 +176,14 @@ class RetentionSerializer(serializers.Serializer[Any]):
     """How long the logs last, as the run measures it. `source_hours_left`: until the source drops
     log that was not read. `log_hours_left`: until the change log is at its limit, at the growth of
     the last ten minutes. Null: no limit, no growth, or not known. `warn_hours`: below it, the state
-    is marked (`is_short`)."""
+    is marked (`is_short`). `action`: what is done where the source's log is short; with `drop` the
+    position is given up below `gives_up_hours`."""
 
     source_hours_left = serializers.FloatField(allow_null=True)
     log_hours_left = serializers.FloatField(allow_null=True)
     warn_hours = serializers.FloatField()
+    action = serializers.ChoiceField([c.value for c in RETENTION_ACTIONS])
+    gives_up_hours = serializers.FloatField()
     is_short = serializers.BooleanField()
 
 

@@ -24,6 +24,7 @@ class JobOptions:
     takes_over: bool = False
     consistent: bool = False
     holding: Holding = Holding()
+    source_limit_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,7 @@ class EngineRun:
             self._backlog,
             lambda: self._streaming.capture,
             self._settings,
+            job.options.source_limit_bytes,
         )
         snapshots = ConsistentSnapshots(
             backlog=self._backlog,

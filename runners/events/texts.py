@@ -14,6 +14,9 @@ SCHEMA_EVENTS = frozenset(
         "table_given_up",
         "tables_appeared",
         "source_waits",
+        "replicator_paused_for",
+        "replicator_resumed_after",
+        "retention_others_paused",
     }
 )
 
@@ -31,6 +34,14 @@ def schema_text(kind: str, facts: Mapping[str, Any]) -> str:
             f"It was tried for {minutes} minutes, which is the retry time. Fix the cause, "
             "then retry."
         )
+    name = facts.get("name", "")
+    match kind:
+        case "replicator_paused_for":
+            return f"The source keeps its log for `{name}` for a few hours only."
+        case "replicator_resumed_after":
+            return f"It was paused for `{name}`."
+        case "retention_others_paused":
+            return f"`{name}` is paused until this one has caught up."
     change = str(facts.get("holder" if kind == "source_waits" else "change", ""))
     return f"{change[:1].upper()}{change[1:]}".removesuffix(".") + "."
 

@@ -30,6 +30,7 @@ class Facts:
     is_log_full: bool = False
     is_source_waited_for: bool = False
     is_log_short: bool = False
+    paused_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ def replicator_state(facts: Facts, now: datetime) -> Shown:
         label = "Starting again" if facts.failures else LABELS[RunState.STARTING]
         return Shown("starting", label, COLOURS[RunState.STARTING])
     if facts.desired == "paused":
-        return Shown("paused", LABELS["paused"], COLOURS["paused"])
+        label = f"Paused for {facts.paused_for}" if facts.paused_for else LABELS["paused"]
+        return Shown("paused", label, COLOURS["paused"])
     return _wanted(facts, now)
 
 

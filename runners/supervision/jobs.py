@@ -15,6 +15,7 @@ from replicators.services import params_of, source_of, target_of
 from runners.engine.holding import Holding, WhenStalled
 from runners.engine.job import JobOptions
 from runners.engine.settings import RunnerSettings
+from runners.metrics.retention import retention_of
 
 if TYPE_CHECKING:
     from runners.engine.run import Job
@@ -43,8 +44,10 @@ def job_of(replicator: Replicator) -> Job:
             holding=Holding(
                 WhenStalled(options.when_stalled),
                 settings.RUNNER.stalled_seconds,
+                retention_of({}, replicator.options).gives_up_hours,
                 holds_log=source.capabilities.holds_log,
             ),
+            source_limit_bytes=round(options.source_gigabytes * 1e9),
         ),
     )
 

@@ -19,6 +19,7 @@ from runners.services import run_ask_stop
 from runners.supervision.backoff import LAST_SECONDS
 from runners.supervision.capacity import run_waits
 from runners.supervision.dispatch import send
+from runners.supervision.guard import guard_retention
 from runners.supervision.supervisor import LEASE_MARGIN, START_LEASE, run_lose, unwatched
 from runners.transitions import IllegalTransition, run_transition
 
@@ -33,6 +34,7 @@ def reconcile_runs(now: datetime | None = None) -> None:
     """One pass: end lost runs, have the others watched, stop unwanted runs, start wanted ones."""
     now = now or timezone.now()
     Sign.objects.update_or_create(name=SIGN, defaults={"at": now})
+    guard_retention(now)
     _stop_unwanted()
     _watch(now)
     _start(now)

@@ -61,6 +61,9 @@ EVENTS = {
     "replicator_retry_asked": ("reload", "Retry requested"),
     "run_waits": ("hourglass", "Waiting for a free run"),
     "replicator_paused": ("player-pause", "Paused"),
+    "replicator_paused_for": ("player-pause", "Paused for another replicator's log"),
+    "replicator_resumed_after": ("player-play", "Resumed by itself"),
+    "retention_others_paused": ("alert-triangle", "Another replicator paused"),
     "replicator_changed": ("pencil", "Changed"),
     "secret_asked": ("alert-triangle", "Change refused: password not entered again"),
     "replicator_delete_asked": ("trash", "Delete requested"),
@@ -118,6 +121,7 @@ _ORIGINS = {
     "user": "The replicator was paused or deleted.",
     "shutdown": "The worker was shut down.",
     "error": "It could not go on.",
+    "retention": "It is paused while another replicator catches up.",
     "change": "It starts again, with what was changed.",
 }
 SPARK_WIDTH, SPARK_HEIGHT = 112, 28

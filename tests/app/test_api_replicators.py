@@ -96,18 +96,22 @@ def test_how_long_the_logs_last_is_reported_and_marked(
     """Guards the warning before log is lost: fields of REST, the label, and the page name which log
     is short. Each replicator has its own limit."""
     run = make_run(replicator, state=RunState.RUNNING)
-    Replicator.objects.update(desired_state="running", options={"warn_hours": 8.0})
+    Replicator.objects.update(
+        desired_state="running", options={"warn_hours": 8.0, "retention_action": "drop"}
+    )
     measured = {"hours_left": 7.5, "log_hours_left": 30.0, "log_bytes": 1, "log_limit_bytes": 9}
     Progress.objects.update(facts=measured)
     (line,) = api.get("/api/v1/replicators/").json()["results"]
     expected = {
         "source_hours_left": 7.5, "log_hours_left": 30.0, "warn_hours": 8.0, "is_short": True,
+        "action": "drop", "gives_up_hours": 2.0,
     }  # fmt: skip
     assert line["retention"] == expected
     assert (line["state"], line["state_label"]) == ("running", "Running, log running short")
     assert api.get(_url(replicator, "status/")).json()["retention"] == expected
     html = browser.get(replicator.get_absolute_url()).content.decode()
     assert 'data-testid="retention-source"' in html and 'data-testid="retention-log"' not in html
+    assert "its position is given up." in html
     Replicator.objects.update(options={"warn_hours": 0.0})
     (line,) = api.get("/api/v1/replicators/").json()["results"]
     assert not line["retention"]["is_short"] and line["state_label"] == "Running"

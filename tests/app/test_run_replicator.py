@@ -138,6 +138,7 @@ def test_the_status_answer_has_the_form_that_was_promised(replicator: Replicator
         "error": None,
         "retention": {
             "is_short": False, "log_hours_left": None, "source_hours_left": None, "warn_hours": 6.0,
+            "action": "warn", "gives_up_hours": 0.0,
         },
         "copy": {
             "tables": 2, "tables_done": 0, "rows": 0, "rows_expected": None, "percent": None,

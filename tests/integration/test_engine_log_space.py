@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,12 +146,21 @@ def test_a_stalled_replicator_closes_its_connection_and_opens_it_when_there_is_r
 
 
 @pytest.mark.long
-def test_a_stalled_replicator_gives_up_its_slot_if_told_and_a_resync_brings_it_back(
-    twin_maker: MakeWorld,
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"when_stalled": "release"},
+        {"retention_action": "drop", "source_gigabytes": 0.0002},
+    ],
+    ids=["stalled", "log-short"],
+)
+def test_the_slot_is_given_up_if_told_and_a_resync_brings_the_tables_back(
+    twin_maker: MakeWorld, choice: dict[str, Any]
 ) -> None:
-    """Guards the option *While stalled* with *Give up the position*: the slot must go, the tables
-    must say that changes are missing, and a re-sync must make them equal."""
-    with twin_maker(tables=("items", "views"), options={"when_stalled": "release"}) as world:
+    """Guards *While stalled: Give up the position*, and *Log at the source at most* with *then give
+    up the position*: the slot must go, the tables must say that changes are missing, and a re-sync
+    must make them equal."""
+    with twin_maker(tables=("items", "views"), options=choice) as world:
         traffic = Traffic(world.database)
         child = world.start(REPLICATOR_LOG_LIMIT_BYTES="100000", REPLICATOR_STALLED_SECONDS="1")
         world.settle()

@@ -39,6 +39,7 @@ class Heartbeat:
         backlog: Backlog,
         capture: Callable[[], CaptureThread],
         settings: RunnerSettings,
+        source_limit_bytes: int = 0,
     ) -> None:
         self._open_control = control
         self._control: SourceControl | None = None
@@ -56,6 +57,8 @@ class Heartbeat:
         self._status_at: float | None = None
         self._clock_offset = time.time() - time.monotonic()
         self._growth = Growth()
+        self._source_limit = source_limit_bytes
+        self._source_growth = Growth()
         self.known_until: float | None = None
         self.marks: tuple[tuple[int, float], ...] = ()
 
@@ -107,6 +110,7 @@ class Heartbeat:
             self._control = self._open_control()
         self._status = self._control.status(self._capture().position)
         self._status_at = time.time()
+        self._source_growth.measure(time.monotonic(), self._status.retained_bytes)
         self._clock_offset = self._status.server_time - time.monotonic()
         if self._sent is None:
             at = self.now()
@@ -154,9 +158,12 @@ class Heartbeat:
 
     @property
     def hours_left(self) -> float | None:
-        """For how many hours the source keeps what we have not read; None where it is not known,
-        or has no limit."""
-        return self._status.hours_left
+        """For how many hours the source keeps what we have not read, or until it keeps as much as
+        it may for us; None where it is not known, or has no limit."""
+        known = [self._status.hours_left]
+        if self._source_limit:
+            known.append(self._source_growth.hours_until(self._source_limit))
+        return min((h for h in known if h is not None), default=None)
 
     def facts(self) -> dict[str, Any]:
         """What the page shows of the source's log and of ours. `source_at`: when the source last
@@ -171,7 +178,7 @@ class Heartbeat:
             "retained_bytes": self._status.retained_bytes,
             "is_slot_active": self._status.is_active,
             "hours_left": self.hours_left,
-            "is_log_limited": self._status.is_limited or self._status.hours_left is not None,
+            "is_log_limited": self._status.is_limited or self.hours_left is not None,
             "source_bytes_per_second": self._status.bytes_per_second,
             "source_at": self._status_at,
             "is_backpressure": capture.is_waiting_for_space,

@@ -212,3 +212,22 @@ def test_a_failing_table_whose_changes_were_dropped_is_not_level(place: Place) -
     place.until(lambda: place.store.metrics.get(TABLE, unknown).lag_seconds == 0.0)
     place.store.table_event(TABLE, "table_failed", error_code="log:table-over-limit")
     place.until(lambda: place.store.metrics[TABLE] == unknown)
+
+
+def test_a_limit_of_ours_for_the_sources_log_counts_as_its_own(place: Place) -> None:
+    """Guards the option *Log at the source at most*: without it a slot without a limit of the
+    server would never be short, whatever it keeps."""
+    made = place.heartbeat
+    assert made.hours_left is None
+    made._source_limit = 100
+    made._source_growth.measure(0.0, 10)
+    made._source_growth.measure(3600.0, 40)
+    assert made.hours_left is None, "it was not measured long enough"
+    made._source_growth = type(made._source_growth)()
+    made._source_growth.measure(0.0, 10)
+    made._source_growth.measure(360.0, 40)
+    assert made.hours_left == pytest.approx(0.2)
+    made._status = LogStatus(hours_left=0.1)
+    assert made.hours_left == 0.1
+    made._source_growth.measure(400.0, 101)
+    assert made.hours_left == 0.0
