@@ -195,6 +195,12 @@ class Options:
              "0: as REPLICATOR_LOG_LIMIT_BYTES says.",
         applies="at the next start",
     )  # fmt: skip
+    memory_megabytes: float = _number(
+        "Memory at most", 0.0, 0.0, 1_000_000.0,
+        help="Megabytes for a run: half is the JVM's, the rest what tasks hold of changes at a "
+             "time. All other changes wait on the disk; 0: as the settings say, about 2,000.",
+        applies="at the next start",
+    )  # fmt: skip
     when_stalled: str = _choice(
         "While stalled", WHEN_STALLED,
         help="What becomes of what the replicator holds at the source, once reading has waited "

@@ -15,6 +15,7 @@ _PATHS = frozenset({"log_url", "log_spool_dir", "jars_dir", "spark_local_dir"})
 _LEAST = {
     "seal_seconds": 0.1,
     "seal_bytes": 1,
+    "task_bytes": 1,
     "merge_parallel": 1,
     "rows_per_chunk": 1,
     "row_limit_bytes": 1,

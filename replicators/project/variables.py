@@ -132,6 +132,7 @@ ENGINE_HELP = {
     "archives.",
     "seal_seconds": "Age at which a raw segment is sealed; a replicator's option wins.",
     "seal_bytes": "Size at which a raw segment is sealed.",
+    "task_bytes": "Bytes of change files that one task takes.",
     "merge_seconds": "Time between two merges of a table; a replicator's option wins.",
     "round_seconds": "Least time between two watermarks (moments at which all tables of the "
     "target are level).",

@@ -77,6 +77,11 @@ class Kit:
 
     def applier(self, evolver: Evolver, spending: Spending) -> Applier:
         """Brings changes to the target."""
+        made = self._applier(evolver, spending)
+        made.task_bytes = self.settings.task_bytes
+        return made
+
+    def _applier(self, evolver: Evolver, spending: Spending) -> Applier:
         if isinstance(self.target, ChangeSink):
             return Deliverer(self.target, self.store, self.log, self.replicator, evolver)
         reader, params = self.job.source.row_reader, self.job.source_params

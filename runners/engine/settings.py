@@ -21,6 +21,7 @@ class RunnerSettings:
     jars_dir: str = "var/jars"
     seal_seconds: float = 1.0
     seal_bytes: int = 64 << 20
+    task_bytes: int = 64 << 20
     merge_seconds: float = 1.0
     round_seconds: float = 5.0
     watermark_seconds: float = 10.0

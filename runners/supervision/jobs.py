@@ -20,6 +20,10 @@ from runners.metrics.retention import retention_of
 if TYPE_CHECKING:
     from runners.engine.run import Job
 
+LEAST_HEAP_MEGABYTES, LEAST_HELD = 512, 1 << 20
+TASKS, COPIES, HEAP_A_ROW = 2, 8, 32
+"""Tasks at a time, how often a task has what it reads, and how often the heap has a row."""
+
 
 def job_of(replicator: Replicator) -> Job:
     """The engine's job. Imports the engine, so only a run's own process calls it."""
@@ -56,12 +60,29 @@ def settings_of(replicator: Replicator) -> RunnerSettings:
     """The engine's settings with the replicator's own options."""
     options = Options.parse(replicator.options)
     return replace(
-        settings.RUNNER,
+        within_memory(settings.RUNNER, options.memory_megabytes),
         seal_seconds=options.seal_seconds,
         merge_seconds=options.merge_seconds,
         keep_seconds=options.keep_hours * 3600,
         retry_seconds=options.retry_minutes * 60,
         log_limit_bytes=round(options.log_gigabytes * 1e9) or settings.RUNNER.log_limit_bytes,
+    )
+
+
+def within_memory(known: RunnerSettings, megabytes: float) -> RunnerSettings:
+    """The settings for a run that may have so much memory. The JVM gets half, or what it needs
+    to start. A task that reads a segment or change files has them several times, and so many tasks
+    run at a time as there are cores. Larger values than the settings' own are not used."""
+    if not megabytes:
+        return known
+    heap = max(LEAST_HEAP_MEGABYTES, round(megabytes / 2))
+    held = max(LEAST_HELD, round(megabytes / 2 * (1 << 20) / TASKS / COPIES))
+    return replace(
+        known,
+        spark_driver_memory=f"{heap}m",
+        row_limit_bytes=min(known.row_limit_bytes, (heap << 20) // HEAP_A_ROW),
+        seal_bytes=min(known.seal_bytes, held),
+        task_bytes=min(known.task_bytes, held),
     )
 
 

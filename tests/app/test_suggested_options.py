@@ -14,6 +14,7 @@ from replicators.config import suggested_for
 from replicators.models import Replicator
 from replicators.services import replicator_create, replicator_update
 from replicators.targets.files.params import LENGTHS, FilesParams
+from runners.engine.settings import RunnerSettings
 from runners.supervision.jobs import settings_of
 from tests.app.factories import config_fields, make_replicator
 from tests.app.pages import page
@@ -79,6 +80,25 @@ def test_the_page_that_edits_a_replicator_names_the_same_default(
     html = page(browser, f"/replicators/{made.pk}/edit/")
     assert "default 50<br>" in html and 'name="options.merge_seconds" value="50"' in html
     assert Replicator.objects.get().options["merge_seconds"] == 50
+
+
+def test_a_replicator_may_have_a_budget_of_memory_of_its_own(settings: Any) -> None:
+    """Guards the memory budget beside that of the disk: it bounds the JVM, and what tasks hold of
+    changes; a large one never makes more of it than the settings say. 0 changes nothing."""
+    settings.RUNNER = RunnerSettings()
+    made = make_replicator(options={"memory_megabytes": 1024})
+    small = settings_of(made)
+    assert small.spark_driver_memory == "512m" and small.row_limit_bytes == 16 << 20
+    assert small.seal_bytes == small.task_bytes == 32 << 20
+    made.options = {"memory_megabytes": 100_000}
+    large = settings_of(made)
+    assert large.spark_driver_memory == "50000m"
+    assert (large.seal_bytes, large.task_bytes, large.row_limit_bytes) == (
+        64 << 20, 64 << 20, 32 << 20)  # fmt: skip
+    made.options = {"memory_megabytes": 1}
+    assert settings_of(made).spark_driver_memory == "512m"
+    made.options = {}
+    assert settings_of(made).spark_driver_memory == "1g"
 
 
 def test_a_replicator_may_have_a_limit_of_its_own(editor: Any, settings: Any) -> None:

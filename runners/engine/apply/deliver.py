@@ -20,7 +20,6 @@ from runners.engine.apply.refused import note_refused, replay_refused
 from runners.engine.changelog.frontier import Frontier
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.plan import (
-    BYTES_A_TASK,
     ROWS_A_TASK,
     FoldPlan,
     counting,
@@ -62,7 +61,8 @@ def lanes_of(plan: FoldPlan, counts: Sequence[OpCounts]) -> tuple[ChangeLane, ..
         if not count.rows:
             continue
         rows, size = sizes[-1] if sizes else (0, 0)
-        if not shares or rows + count.rows > ROWS_A_TASK or size + file.size_bytes > BYTES_A_TASK:
+        is_much = rows + count.rows > ROWS_A_TASK or size + file.size_bytes > plan.task_bytes
+        if not shares or is_much:
             shares.append([])
             sizes.append((0, 0))
             rows, size = 0, 0

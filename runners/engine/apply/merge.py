@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replicators.connectors import files as folder
 from replicators.connectors.model.changes import (
@@ -29,7 +29,7 @@ from runners.engine.apply.spending import Spending
 from runners.engine.changelog.frontier import Frontier, frontier_at
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.filtering import decide, undecided_keys
-from runners.engine.fold.plan import FoldPlan, fold_batch
+from runners.engine.fold.plan import BYTES_A_TASK, FoldPlan, fold_batch
 from runners.engine.fold.skipped import skipped_operations
 from runners.engine.quarantine.decide import fold_with_quarantined
 from runners.engine.schema.evolution import Evolver
@@ -117,7 +117,10 @@ class Folded:
 
 class Applier(ABC):
     """Applies decoded changes to the target. One call at a time for each table; several tables may
-    run in parallel threads. `Merger` and `deliver.Deliverer` are its two kinds."""
+    run in parallel threads. `Merger` and `deliver.Deliverer` are its two kinds. `task_bytes`: how
+    many bytes of change files one task takes."""
+
+    task_bytes = BYTES_A_TASK
 
     def __init__(self, store: Store, log: ChangeLog, replicator: str, evolver: Evolver) -> None:
         self._store = store
@@ -160,7 +163,8 @@ class Applier(ABC):
         assert schema is not None
         self._follow(row, schema)
         files = tuple(batch_files)
-        return fold_plan(row, schema, files, row.merged_sequence, sequence, self._log)
+        plan = fold_plan(row, schema, files, row.merged_sequence, sequence, self._log)
+        return replace(plan, task_bytes=self.task_bytes)
 
     def batch_end(self, files: Sequence[ChangeFileRow], reached: Frontier) -> int:
         """The sequence at which the next merge of these files would end."""

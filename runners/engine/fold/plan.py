@@ -52,7 +52,7 @@ a time."""
 class FoldPlan:
     """One merge's input: files of one schema version. Their rows count that lie past `after` and
     not before `position`, and whose `_op` is not in `excluded`. `no_inserts`: inserts are read, but
-    add no row."""
+    add no row. `task_bytes`: how many bytes of files one task takes."""
 
     schema: TableSchema
     files: tuple[ChangeFileRow, ...]
@@ -63,6 +63,7 @@ class FoldPlan:
     excluded: tuple[int, ...] = ()
     mode: Mode = Mode.MIRROR
     no_inserts: bool = False
+    task_bytes: int = BYTES_A_TASK
 
     @property
     def rows(self) -> int:
@@ -273,13 +274,13 @@ def _fold_in_tasks(tasks: Tasks, plan: FoldPlan) -> list[FoldPart]:
     is_whole = plan.mode in NEEDS_BARRIERS and is_emptied
     # One folding has to follow each row through all of its key changes.
     is_whole |= plan.no_inserts and (is_emptied or any(f.has_key_changes for f in plan.files))
-    fits_one = plan.rows <= ROWS_A_TASK and plan.size_bytes <= BYTES_A_TASK
+    fits_one = plan.rows <= ROWS_A_TASK and plan.size_bytes <= plan.task_bytes
     if fits_one or is_whole or (is_linked and not plan.schema.full_before):
         return tasks.map(_fold_plan, [plan])
     barrier = -1 if plan.mode in LOGS else _last_truncate(plan)
     truncate = barrier >= 0
     rest = replace(plan, after=max(plan.after, barrier))
-    shares = math.ceil(plan.rows / ROWS_A_TASK), math.ceil(plan.size_bytes / BYTES_A_TASK)
+    shares = math.ceil(plan.rows / ROWS_A_TASK), math.ceil(plan.size_bytes / plan.task_bytes)
     buckets = max(2, *shares)
     fold = partial(_fold_bucket, plan=rest, buckets=buckets, truncate=truncate)
     parts = [part for part in tasks.map(fold, range(buckets)) if part is not None]

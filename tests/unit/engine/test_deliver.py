@@ -322,6 +322,10 @@ def test_lanes_are_contiguous_and_keep_the_order_of_a_key(
     assert [lane.number for lane in lanes] == [0, 1, 2, 3]
     assert (lanes[0].first, lanes[-1].last) == (after + 1, last_sequence(5))
     assert all(a.last + 1 == b.first for a, b in zip(lanes, lanes[1:], strict=False))
+    small = replace(plan, task_bytes=1)
+    assert len(lanes_of(replace(plan, task_bytes=10 << 20), counts)) == 4
+    monkeypatch.setattr(deliver, "ROWS_A_TASK", 1000)
+    assert (len(lanes_of(plan, counts)), len(lanes_of(small, counts))) == (1, 4)
     read = [r for lane in lanes for b in lane.read() for r in b.to_pylist()]
     assert [r["_sequence"] for r in read] == sorted(r["_sequence"] for r in read)
     assert [r["a"] for r in read if r["id"] == 7] == ["1.1", "3.1", "4.1", "5.1"]
@@ -495,10 +499,10 @@ def test_a_target_of_neither_kind_and_a_sink_with_other_modes_are_refused(world:
         plugin = SimpleNamespace(name="odd", capabilities=can)
         job = cast(Any, SimpleNamespace(target=plugin, replicator="r1"))
         unused = cast(Any, None)
-        return Kit(job, target, unused, unused, unused, unused, unused)
+        return Kit(job, target, unused, unused, unused, RunnerSettings(task_bytes=7), unused)
 
     applier = kit(world.sink, Mode.APPEND).applier(cast(Any, None), cast(Any, None))
-    assert isinstance(applier, Deliverer)
+    assert isinstance(applier, Deliverer) and applier.task_bytes == 7
     with pytest.raises(TypeError, match="append"):
         kit(world.sink, Mode.MIRROR)
     with pytest.raises(TypeError, match="neither"):
