@@ -58,6 +58,7 @@ WORDS = {
     "has_row_filters": "Row filters",
     "can_quarantine": "Rows with a value that does not fit can wait apart",
     "has_deliveries": "Changes come as whole data sets, by a schedule or when they arrive",
+    "holds_log": "The source keeps its log until it is read",
     "follows_keyless": "Updates and deletes are followed without a key",
     "modes": "Modes",
     "can_rewind": "A table can be rewound",
