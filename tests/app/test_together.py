@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from django.test import Client
 
 from assessments.modes import mode_problems
 from replicators.config import ReplicatorConfig
@@ -24,7 +27,7 @@ def table(replicator: Replicator, name: str, **values: object) -> Table:
 
 
 def test_the_page_names_the_tables_that_are_not_at_the_moment_of_the_others(
-    replicator: Replicator,
+    client: Client, editor: Any, replicator: Replicator
 ) -> None:
     """Guards `tables_apart`: a copy that is not consistent must not seem to be. An idle table is
     level although nothing of it was merged for long."""
@@ -39,7 +42,7 @@ def test_the_page_names_the_tables_that_are_not_at_the_moment_of_the_others(
             first_committed_at=1, last_committed_at=1, first_position=position,
             last_position=position, size_bytes=1, crc32=1,
         )  # fmt: skip
-    table(replicator, "wrong", state="failing")
+    table(replicator, "wrong", state="failing", error_code="target:conflict")
     table(replicator, "held", rows_quarantined=2)
     assert tables_apart(replicator) is None
     Replicator.objects.filter(pk=replicator.pk).update(options={"consistent": "on"})
@@ -51,6 +54,9 @@ def test_the_page_names_the_tables_that_are_not_at_the_moment_of_the_others(
             ("shop.wrong", "failing"),
         )
     )
+    client.force_login(editor)
+    page = client.get(f"/replicators/{replicator.pk}/").content.decode()
+    assert "Tables merge together" in page and "held</span> (rows quarantined)" in page
     late.merged_sequence = END
     late.save()
     Table.objects.filter(name__in=("wrong", "held")).delete()
