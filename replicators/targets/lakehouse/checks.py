@@ -18,7 +18,7 @@ from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.storage import Storage, bucket_problem
 from replicators.connectors.stores import is_s3
 from replicators.connectors.target import FitKind
-from replicators.targets.lakehouse import catalog, looks, naming, trial
+from replicators.targets.lakehouse import catalog, layout, looks, naming, trial
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
@@ -83,6 +83,7 @@ class LakehouseChecks(Closing):
         found = self._shared(tables) + self._kept(tables) + [p for t in tables for p in _columns(t)]
         per_format = _cases if self.params.format == "delta" else _reserved
         found += [p for t in tables for p in per_format(t)]
+        found += self._layouts(tables)
         try:
             owners = self._owners([t.id for t in tables])
         except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
@@ -110,6 +111,20 @@ class LakehouseChecks(Closing):
             return tuple(n.casefold() for n in naming.names(self.params, table))
 
         return list(shared_names(tables, place_of))
+
+    def _layouts(self, tables: Sequence[TableSchema]) -> list[Problem]:
+        if not (self.params.partition_by or self.params.sort_by):
+            return []
+        found = [
+            Problem.of("target:layout-column", table=t.id, column=column, reason=reason)
+            for t in tables
+            for column, reason in layout.faults(self.params, t)
+        ]
+        unused = layout.unused(self.params, [t.id for t in tables])
+        if unused:
+            named = ", ".join(unused)
+            found.append(Problem.of("target:layout-unused", severity=Severity.WARNING, named=named))
+        return found
 
     def _kept(self, tables: Sequence[TableSchema]) -> list[Problem]:
         kept = naming.progress_names(self.params)

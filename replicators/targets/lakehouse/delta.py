@@ -14,7 +14,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.spark import Frame
 from replicators.connectors.storage import Storage
 from replicators.connectors.target import KeptVersion, TargetTable, Token
-from replicators.targets.lakehouse import comments, dialect, evolve, naming, rules, vacuum
+from replicators.targets.lakehouse import comments, dialect, evolve, layout, naming, rules, vacuum
 from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.leftovers import CLAIM, FILES, folders_of
 from replicators.targets.lakehouse.params import LakehouseParams
@@ -169,6 +169,7 @@ class Delta:
             provider="delta",
             location="",
             values=self._properties,
+            partition=self._partition(schema),
         )
         session.sql(text)
 
@@ -281,7 +282,8 @@ class Delta:
             raise ReplicationError("target:rewind-schema", table=table.source)
         staged = self._staged(table)
         self.storage.remove_folder(self.folder(staged))
-        session.sql(dialect.replace_table(self.path(staged), older, self._properties))
+        partition = self._kept_partition(self.live_names(table))
+        session.sql(dialect.replace_table(self.path(staged), older, self._properties, partition))
 
     def abandon_rewind(self, session: LentSession, table: TargetTable) -> None:
         """Remove the staging table."""
@@ -324,10 +326,21 @@ class Delta:
         values = {**self._properties, **marks, evolve.ORDINALS: reported}
         self.stamp(session, token)
         session.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
-        session.sql(dialect.replace_table(self.path(names), self.path(self._staged(table)), values))
+        partition = self._kept_partition(names) if is_rewind else self._partition(schema)
+        staged = self.path(self._staged(table))
+        session.sql(dialect.replace_table(self.path(names), staged, values, partition))
         self._comment(session, names, schema)
         self._clear(table, is_alive=True)
         return own
+
+    def _partition(self, schema: TableSchema) -> str:
+        return layout.partitioned_by(layout.layout_of(self.params, schema))
+
+    def _kept_partition(self, names: tuple[str, ...]) -> str:
+        """The clause of the live table's own partition."""
+        opened = self._open(names)
+        columns = opened.metadata().partition_columns if opened else []
+        return layout.partitioned_by(layout.Layout(tuple(map(layout.Field, columns))))
 
     def _comment(self, session: LentSession, names: tuple[str, ...], new: TableSchema) -> None:
         """Write the comments in commits of their own: a replaced table has none."""
@@ -355,7 +368,9 @@ class Delta:
         known = json.loads(self._reported(names))
         target = self.path(names)
         types = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
-        drops = frozenset(c.name for c in old.columns)
+        opened = self._open(names)
+        divided = frozenset(opened.metadata().partition_columns if opened else ())
+        drops = frozenset(c.name for c in old.columns) - divided
         changes = evolve.plan(target, types, known, new, drops=drops, widens=False)
         for change in changes:
             session.sql(change.statement)

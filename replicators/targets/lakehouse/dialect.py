@@ -97,10 +97,16 @@ def properties(values: Mapping[str, str]) -> str:
 
 
 def create(
-    target: str, schema: TableSchema, *, provider: str, location: str, values: Mapping[str, str]
+    target: str,
+    schema: TableSchema,
+    *,
+    provider: str,
+    location: str,
+    values: Mapping[str, str],
+    partition: str = "",
 ) -> str:
-    """CREATE TABLE, with comments. Every column is nullable, so that schema changes never have to
-    relax one."""
+    """CREATE TABLE, with comments. `partition`: its clause. Every column is nullable, so that
+    schema changes never have to relax one."""
     place = f" LOCATION {text(location)}" if location else ""
     tree = tables.create(SPARK, table(target), schema.supported)
     for defined, column in zip(tree.this.expressions, schema.supported, strict=True):
@@ -109,7 +115,7 @@ def create(
             defined.set("constraints", [exp.ColumnConstraint(kind=said)])
     about = f" COMMENT {text(schema.comment)}" if schema.comment else ""
     made = SPARK.sql(tree)
-    return f"{made} USING {provider}{place}{about} TBLPROPERTIES ({properties(values)})"
+    return f"{made} USING {provider}{partition}{place}{about} TBLPROPERTIES ({properties(values)})"
 
 
 def comment_column(target: str, column: str, said: str) -> str:
@@ -171,12 +177,12 @@ def set_properties(target: str, values: Mapping[str, str]) -> str:
     return f"ALTER TABLE {target} SET TBLPROPERTIES ({properties(values)})"
 
 
-def replace_table(target: str, staged: str, values: Mapping[str, str]) -> str:
+def replace_table(target: str, staged: str, values: Mapping[str, str], partition: str = "") -> str:
     """Replace the rows and columns of `target` with those of a staged Delta table, in one
     commit."""
     return (
-        f"CREATE OR REPLACE TABLE {target}\nUSING delta\nTBLPROPERTIES ({properties(values)})\n"
-        f"AS SELECT * FROM {staged}"
+        f"CREATE OR REPLACE TABLE {target}\nUSING delta{partition}\n"
+        f"TBLPROPERTIES ({properties(values)})\nAS SELECT * FROM {staged}"
     )
 
 

@@ -8,6 +8,7 @@ import math
 import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -23,11 +24,13 @@ from replicators.targets.lakehouse import (
     comments,
     dialect,
     evolve,
+    layout,
     leftovers,
     naming,
     rules,
 )
 from replicators.targets.lakehouse.expiry import Expiry, by_queries, current_at
+from replicators.targets.lakehouse.layout import Layout
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import IcebergScan
 from replicators.targets.lakehouse.sessions import LentSession
@@ -55,6 +58,7 @@ PROPERTIES = {
     "commit.manifest.min-count-to-merge": "20",
     "history.expire.min-snapshots-to-keep": "1",
 }
+DISTRIBUTION = tuple(name for name in PROPERTIES if name.endswith(".distribution-mode"))
 _VECTORS = "spark.sql.iceberg.vectorization.enabled"
 """Vectorized reading leaks an allocator in the JVM for each file (apache/iceberg#13937). A small
 table may get a merge each second, and vectorized reading saves little there."""
@@ -179,12 +183,29 @@ class Iceberg:
         place = self.location(table, own)
         self.make_namespace(session, names)
         values = {**PROPERTIES, **self._chosen, **marks, **metrics}
+        asked = layout.layout_of(self.params, schema)
+        if asked:
+            values |= {layout.MARK: asked.to_text()}
         made = comments.wanted(self.params, schema)
-        session.sql(
-            dialect.create(
-                self.path(names), made, provider="iceberg", location=place, values=values
-            )
+        text = dialect.create(
+            self.path(names),
+            made,
+            provider="iceberg",
+            location=place,
+            values=values,
+            partition=layout.partitioned_by(asked),
         )
+        session.sql(text)
+        self._lay_out(session, self.path(names), replace(asked, order=()), asked)
+
+    def _lay_out(self, session: LentSession, target: str, before: Layout, after: Layout) -> None:
+        """Give a table another layout. Rows of a divided table go to tasks by partition: otherwise
+        each task would write a file into each."""
+        for statement in layout.changes(target, before, after):
+            session.sql(statement)
+        if before or after:
+            how = "hash" if after.partition else "none"
+            session.sql(dialect.set_properties(target, dict.fromkeys(DISTRIBUTION, how)))
 
     def location(self, table: TargetTable, own: str) -> str:
         """The folder for the files of the table with this UUID."""
@@ -278,10 +299,10 @@ class Iceberg:
 
     def add_files(self, session: LentSession, table: TargetTable, folder: str) -> bool:
         """Add a folder's files to the staging table as data files. Returns False if they must be
-        copied, as onto a branch. The files are new and the table is ours, so Iceberg does not
-        search for duplicates."""
+        copied, as onto a branch, or to be divided or sorted. The files are new and the table is
+        ours, so Iceberg does not search for duplicates."""
         kind, names = self._staging(session, table)
-        if kind != "table":
+        if kind != "table" or layout.MARK in (self.properties(session, names) or {}):
             return False
         source = dialect.text(f"`parquet`.{dialect.quote(folder)}")
         self._call(session, "add_files", names, source_table=source, check_duplicate_files="false")
@@ -350,10 +371,18 @@ class Iceberg:
         target = self.path(names)
         types = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
         reported = json.loads(shown.get(evolve.ORDINALS, "{}"))
+        known = Layout.from_text(shown.get(layout.MARK, ""))
+        drops -= known.columns
         changes = evolve.plan(target, types, reported, new, drops=drops, is_start=is_start)
         for change in changes:
             session.sql(change.statement)
         values = dict(self._chosen) if is_start else {}
+        numbers = {} if is_start and new.copy_numbers else reported
+        if (named := known.following(numbers, new)) != known:
+            known, values[layout.MARK] = named, named.to_text()
+        if is_start and (asked := layout.layout_of(self.params, new)) != replace(known, former=()):
+            self._lay_out(session, target, known, asked)
+            values[layout.MARK] = asked.after(known).to_text()
         if json.loads(shown.get(KEY, "[]")) != (key := _sorting(new)):
             values[KEY] = json.dumps(key)
         if any(shown.get(n) != v for n, v in values.items()):
@@ -433,16 +462,20 @@ class Iceberg:
         return min(before, datetime.fromtimestamp(found[0][0] / 1e6, UTC)) if found else before
 
     def _order(self, session: LentSession, names: tuple[str, ...]) -> dict[str, str]:
-        """The sort order for compaction: the key that the table was made with."""
-        key = json.loads((self.properties(session, names) or {}).get(KEY, "[]"))
-        if not key:
+        """The sort order for compaction: the chosen one, or the key that the table was made
+        with."""
+        shown = self.properties(session, names) or {}
+        chosen = Layout.from_text(shown.get(layout.MARK, "")).order
+        order = chosen or tuple(map(layout.Order, json.loads(shown.get(KEY, "[]"))))
+        fields = session.table(self.path(names)).schema.fields if chosen else []
+        columns = {f.name for f in fields}
+        if chosen and not columns.issuperset(o.column for o in chosen):
             return {}
-        return {
-            "strategy": "'sort'",
-            "sort_order": dialect.text(
-                ", ".join(f"{dialect.quote(k)} ASC NULLS FIRST" for k in key)
-            ),
-        }
+        return (
+            {"strategy": "'sort'", "sort_order": dialect.text(layout.order_sql(order))}
+            if order
+            else {}
+        )
 
 
 def _sorting(schema: TableSchema) -> list[str]:

@@ -15,6 +15,19 @@ MESSAGES: Mapping[str, Message] = {
         "REPLICATOR_SPARK_MASTER) that has the store's connector.",
         "Without these classes the run fails at its start.",
     ),
+    "target:layout-column": of_table(
+        "A copy can't be divided or sorted by this column",
+        "Table `{table}` can't be divided or sorted by `{column}`: {reason}.",
+        "Correct Partition by or Sort by of the target.",
+        "The copy would be neither divided nor sorted.",
+        help=Help.EDIT,
+    ),
+    "target:layout-unused": Message(
+        "A rule for tables that are not chosen",
+        "Partition by or Sort by names {named}, which is no chosen table.",
+        "Write the table as schema.table or as its name, as the source spells it.",
+        "The rule changes nothing.",
+    ),
     "target:catalog-unreachable": Message(
         "Catalog not reachable",
         "The catalog's server does not answer, or says that it can't serve now.",

@@ -17,7 +17,7 @@ from replicators.connectors.stores import (
     s3_region,
     s3_secret_key,
 )
-from replicators.targets.lakehouse import rules
+from replicators.targets.lakehouse import layout, rules
 from replicators.targets.lakehouse.servers import CatalogServer, address_fault
 from replicators.targets.lakehouse.stores import Store
 
@@ -121,8 +121,27 @@ class LakehouseParams:
         "owner.team=sales",
         default="",
         is_movable=True,
-        secrets_go=_WORD_GOES,
+        secrets_go="every reader of a table sees its properties",
         check=rules.properties_fault,
+    )
+    partition_by: str = param(
+        "Partition by",
+        help="For each copy that begins from now on: orders: day(created_at); hr.people: country, "
+        "bucket(16, id). * is every other table that has the columns. Delta: columns only",
+        default="",
+        is_movable=True,
+        secrets_go=_WORD_GOES,
+        check=layout.partition_fault,
+    )
+    sort_by: str = param(
+        "Sort by",
+        help="How files are sorted, for each copy that begins from now on: orders: country, "
+        "created_at desc. Empty: by key",
+        default="",
+        note="for Iceberg",
+        is_movable=True,
+        secrets_go=_WORD_GOES,
+        check=layout.order_fault,
     )
     history_minutes: int = param(
         "History (minutes)",
@@ -190,6 +209,10 @@ class LakehouseParams:
         errors |= self._store_errors()
         if self.schema_namespaces and self.namespace and rules.SCHEMA not in self.namespace:
             errors["schema_namespaces"] = "needs an empty namespace, or one with {schema}"
+        if self.format == "delta" and self.sort_by:
+            errors["sort_by"] = "is only for Iceberg"
+        if self.format == "delta" and layout.has_transform(self.partition_by):
+            errors["partition_by"] = "takes columns only for Delta, without day() or bucket()"
         if errors:
             raise InvalidParams(errors)
 

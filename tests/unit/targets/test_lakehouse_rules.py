@@ -1,4 +1,4 @@
-"""Rules for names and properties of a lakehouse's tables."""
+"""Rules for names, properties and layout of a lakehouse's tables."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Array, Date, Float, Int, Json, String, Timestamp
 from replicators.connectors.params import InvalidParams, parse
 from replicators.connectors.problems.problem import Problem
-from replicators.targets.lakehouse import naming, rules
+from replicators.targets.lakehouse import layout, naming, rules
 from replicators.targets.lakehouse.checks import LakehouseChecks
+from replicators.targets.lakehouse.layout import Layout
 from replicators.targets.lakehouse.params import LakehouseParams
 
 PARAMS = LakehouseParams(warehouse="/lake", catalog_uri="sqlite:////lake/catalog.db")
@@ -101,3 +103,98 @@ def test_properties_are_read_as_written() -> None:
     """A value may have an equals sign; blanks around it do not count."""
     assert rules.pairs(" a = b=c ;owner.team=sales;") == {"a": "b=c", "owner.team": "sales"}
     assert not rules.properties_fault("owner.team=sales; write.parquet.compression-codec=gzip")
+
+
+TABLE = TableSchema(
+    TableId("hr", "people"),
+    tuple(
+        Column(name, kind, "")
+        for name, kind in {
+            "id": Int(64),
+            "born on": Date(),
+            "seen": Timestamp(zone=True),
+            "height": Float(64),
+            "tags": Array(String()),
+            "who": Json(),
+        }.items()
+    ),
+    ("id",),
+)
+LAYOUTS: list[tuple[str, str, str]] = [
+    ("people: id", "`id`", ""),
+    ("hr.people: day(seen), bucket( 16 ,id )", "days(`seen`), bucket(16, `id`)", ""),
+    ("people: id; hr.people: year(born on)", "years(`born on`)", ""),
+    ("*: truncate(10, id); orders: x", "truncate(10, `id`)", "orders"),
+    ("*: country", "", ""),
+    ("elsewhere.people: id", "", "elsewhere.people"),
+]
+
+
+@pytest.mark.parametrize(("text", "sql", "unused"), LAYOUTS)
+def test_the_strictest_rule_divides_a_table(text: str, sql: str, unused: str) -> None:
+    """Rules that name no chosen table are told. The rule for every table divides those that have
+    its columns."""
+    params = replace(PARAMS, partition_by=text)
+    made = ", ".join(map(layout.field_sql, layout.layout_of(params, TABLE).partition))
+    assert made == sql
+    assert ", ".join(layout.unused(params, [TABLE.id])) == unused
+    assert not list(layout.faults(params, TABLE))
+
+
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        ({"partition_by": "people: country"}, "country"),
+        ({"partition_by": "people: height"}, "height"),
+        ({"partition_by": "people: id, day(id)"}, "id"),
+        ({"partition_by": "people: hour(born on)"}, "born on"),
+        ({"partition_by": "people: bucket(4, tags)"}, "tags"),
+        ({"partition_by": "people: seen", "format": "delta"}, "seen"),
+        ({"sort_by": "people: born on desc, tags"}, "tags"),
+        ({"sort_by": "people: who"}, "who"),
+    ],
+)
+def test_a_rule_that_does_not_fit_a_table_is_told_and_not_applied(
+    values: dict[str, str], column: str
+) -> None:
+    """By the assessment, for each column; a run makes the copy without it."""
+    params = replace(PARAMS, **values)
+    (found,) = LakehouseChecks(params)._layouts([TABLE])
+    assert (found.code, found.column) == ("target:layout-column", column)
+    assert not layout.layout_of(params, TABLE)
+
+
+def test_an_order_is_read_and_kept() -> None:
+    """As a property holds it, with the columns of a partition that the table had before."""
+    params = replace(PARAMS, sort_by="people: seen DESC, id", partition_by="people: day(seen)")
+    made = layout.layout_of(params, TABLE)
+    assert layout.order_sql(made.order) == "`seen` DESC NULLS LAST, `id` ASC NULLS FIRST"
+    assert Layout.from_text(made.to_text()) == made
+    moved = replace(TABLE, columns=(Column("at", Timestamp(zone=True), "", ordinal=3),))
+    assert made.following({"seen": 3, "id": 1}, moved).columns == {"at", "id"}
+    other = Layout(order=made.order).after(made)
+    assert other.columns == {"seen", "id"}
+    assert list(layout.changes("t", made, other)) == [
+        "ALTER TABLE t DROP PARTITION FIELD days(`seen`)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"partition_by": "id"}, "partition_by"),
+        ({"partition_by": "t: bucket(id)"}, "partition_by"),
+        ({"partition_by": "t: day(3, id)"}, "partition_by"),
+        ({"partition_by": "t: f(id)"}, "partition_by"),
+        ({"partition_by": "t: a; t: b"}, "partition_by"),
+        ({"partition_by": "t: day(at)", "format": "delta"}, "partition_by"),
+        ({"sort_by": "t: day(at)"}, "sort_by"),
+        ({"sort_by": "t: id", "format": "delta"}, "sort_by"),
+    ],
+)
+def test_a_faulty_layout_is_refused_at_its_field(values: dict[str, str], named: str) -> None:
+    """Delta takes plain columns, and no order."""
+    given = {"warehouse": "/lake", "catalog_uri": "sqlite:////lake/catalog.db", **values}
+    with pytest.raises(InvalidParams) as raised:
+        parse(LakehouseParams, given)
+    assert list(raised.value.errors) == [named]

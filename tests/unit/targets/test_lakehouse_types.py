@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from assessments.report import Support, column_report
+from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import (
     Array,
     Boolean,
@@ -21,7 +23,7 @@ from replicators.connectors.model.types import (
     Unsupported,
     Uuid,
 )
-from replicators.connectors.target import FitKind
+from replicators.connectors.target import Fit, FitKind
 from replicators.targets.lakehouse.types import fit
 
 
@@ -56,3 +58,14 @@ def test_a_type_has_its_place(kind: LogicalType, native: str, how: FitKind) -> N
     fitted = fit(kind)
     assert (fitted.native, fitted.kind) == (native, how)
     assert bool(fitted.reason) or how in {FitKind.EXACT, FitKind.WIDENED}
+
+
+def test_json_is_kept_whole_as_text() -> None:
+    """The report says *as text*, and counts the column as copied whole."""
+    told = column_report(Column("data", Json(), "jsonb"), fit_column, {})
+    assert (told.support, told.target_type, told.reason) == (Support.YES, "STRING", "kept as text")
+
+
+def fit_column(column: Column) -> Fit:
+    """How a column fits."""
+    return fit(column.type)
