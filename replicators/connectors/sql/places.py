@@ -1,14 +1,21 @@
-"""Where a SQL target keeps things: the names of its tables and views."""
+"""Where a SQL target keeps things: the names of its tables and views, and a snapshot's files."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from replicators.connectors.model.schema import TableId
+import pyarrow as pa
+
+from replicators.connectors.model.modes import stored
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.sql.client import Names
 from replicators.connectors.sql.state import PROGRESS
+from replicators.connectors.target import SnapshotPlace, TargetTable
+
+OPTIONS = {"compression": "zstd", "compression_level": 1, "use_dictionary": False}
+"""How tasks write a snapshot's files: they are read once and removed."""
 
 
 def one_per_namespace(names: Names) -> Names:
@@ -43,3 +50,16 @@ class SqlPlaces:
     progress: Callable[[Names], Names] = one_per_namespace
     view: Callable[[Names], Names | None] = no_view
     hidden: frozenset[str] = frozenset()
+
+
+def snapshot_place(table: TargetTable, schema: TableSchema, folder: str) -> SnapshotPlace:
+    """Where tasks write a snapshot's files."""
+    shown = stored(schema, table.mode)
+    arrow = shown.arrow_schema()
+    fields = [arrow.field(c.name) for c in shown.supported]
+    return SnapshotPlace(folder, pa.schema(fields), dict(OPTIONS))
+
+
+def are_portions(paths: Sequence[str]) -> bool:
+    """Whether the paths name portions that tasks wrote into the table (`portion_path`)."""
+    return all(path.rsplit("/", 1)[-1].isdigit() for path in paths)

@@ -42,7 +42,7 @@ from replicators.connectors.sql.client import (
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.evolve import Alteration, Note, Types, plan
 from replicators.connectors.sql.places import SqlPlaces as SqlPlaces
-from replicators.connectors.sql.places import one_per_table
+from replicators.connectors.sql.places import are_portions, one_per_table, snapshot_place
 from replicators.connectors.sql.staged import staged_batch, staged_snapshot
 from replicators.connectors.sql.state import (
     COLUMNS,
@@ -63,9 +63,6 @@ from replicators.connectors.target import (
     Token,
 )
 from replicators.connectors.view_fields import view_row
-
-OPTIONS = {"compression": "zstd", "compression_level": 1, "use_dictionary": False}
-"""How tasks write a snapshot's files: they are read once and removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +290,7 @@ class SqlMergeTarget:
         return self._place_in(table, schema, folder)
 
     def _place_in(self, table: TargetTable, schema: TableSchema, folder: str) -> SnapshotPlace:
-        place = _snapshot_place(table, schema, folder)
+        place = snapshot_place(table, schema, folder)
         if not isinstance(self._client, DirectClient):
             return place
         names = self._loaded(table)
@@ -313,7 +310,7 @@ class SqlMergeTarget:
             if self._client.table(names) is None:
                 self._clear(table)
                 self._client.make(names, shown, job=self._job("make"))
-            if isinstance(self._client, DirectClient) and _are_portions(paths):
+            if isinstance(self._client, DirectClient) and are_portions(paths):
                 numbers = [int(path.rsplit("/", 1)[1]) for path in paths]
                 self._client.keep(names, numbers, job=self._job("keep"))
                 paths = ()
@@ -631,18 +628,6 @@ class SqlMergeTarget:
             rows = (self._progress(names).find(n) for n in (names[-1], view_row(names[-1])))
             if not any(self._client.query(row).num_rows for row in rows):
                 self._client.drop(progress)
-
-
-def _snapshot_place(table: TargetTable, schema: TableSchema, folder: str) -> SnapshotPlace:
-    shown = stored(schema, table.mode)
-    arrow = shown.arrow_schema()
-    fields = [arrow.field(c.name) for c in shown.supported]
-    return SnapshotPlace(folder, pa.schema(fields), dict(OPTIONS))
-
-
-def _are_portions(paths: Sequence[str]) -> bool:
-    """Whether the paths name portions that tasks wrote into the table (`portion_path`)."""
-    return all(path.rsplit("/", 1)[-1].isdigit() for path in paths)
 
 
 def _numbered() -> exp.Expression:
