@@ -322,8 +322,7 @@ class Merger(Applier):
                 if err.code != "target:row-missing" or row.mode not in RESUMABLE:
                     raise
             else:
-                self._filler.forget(table)
-                self._ahead.discard(row.id)
+                self.needed_no_source(row)
                 return True
         position = self.decoded_upto()
         waiting = self.unmerged(row)
@@ -339,6 +338,11 @@ class Merger(Applier):
             extra={"table": str(row.id)},
         )
         return True
+
+    def needed_no_source(self, row: TableRow) -> None:
+        """A batch of the table was written without rows of the source."""
+        self._filler.forget(target_table(self._replicator, row))
+        self._ahead.discard(row.id)
 
     def _commit(self, table: TargetTable, batch: FoldedBatch) -> None:
         self._spending.begin(table.source)

@@ -223,6 +223,7 @@ class Together:
             merged, more = self._commit([p for p in ready if p not in beside], failed)
             for part in merged:
                 assert part.folded is not None
+                self._merger.needed_no_source(part.row)
                 self._merger.record(part.folded)
         finally:
             for part in ready:

@@ -16,6 +16,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, TargetTable
 from replicators.connectors.together import ReadyMerge
 from runners.engine.apply.merge import Folded, Merger, next_batch
+from runners.engine.apply.refill import Filler
 from runners.engine.apply.together import Together
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.frontier import Frontier
@@ -54,12 +55,18 @@ class Folds(Merger):
 
     def __init__(self, store: MemoryStore, target: Target) -> None:
         nothing = cast(Any, None)
-        super().__init__(nothing, nothing, store, nothing, "r1", nothing, nothing)
+        filler = Filler(nothing, None)
+        super().__init__(nothing, nothing, store, nothing, "r1", filler, nothing)
+        self.forgotten: list[TableId] = []
         self.limit, self.target = 1000, target
         self.by_itself: list[tuple[str, int]] = []
 
     def recover(self, row: TableRow) -> None:
         pass
+
+    def needed_no_source(self, row: TableRow) -> None:
+        super().needed_no_source(row)
+        self.forgotten.append(row.id)
 
     def batch_end(self, files: Sequence[ChangeFileRow], reached: Frontier) -> int:
         return next_batch(files, reached, self.limit)[1]
@@ -237,6 +244,18 @@ def test_a_table_that_is_behind_joins_when_one_batch_brings_it_to_the_end(world:
     together.caught_up(CHILDREN)
     world.step(together)
     assert world.target.commits[1:] == [{"children": last_sequence(8)}]
+
+
+def test_a_table_that_lacks_rows_merges_them_by_itself_right_after(world: World) -> None:
+    """Guards the way of values that only the source has: such a table must not stop the others, and
+    what was read for it is forgotten once a batch needs nothing of it."""
+    world.log(5, PARENTS, CHILDREN)
+    world.target.faults = [ReplicationError("target:row-missing", table=CHILDREN)]
+    together = world.together()
+    world.step(together)
+    assert world.target.commits == [{"parents": last_sequence(5)}]
+    assert world.merger.by_itself == [("children", last_sequence(5))]
+    assert world.failing() == {} and world.merger.forgotten == [PARENTS]
 
 
 def test_rows_before_and_after_a_change_of_columns_in_one_transaction(world: World) -> None:
