@@ -38,6 +38,13 @@ class Place:
     database: str = ""
 
 
+def host_place(address: str, label: str) -> Place:
+    """The server that an address of HTTP leads to."""
+    url = urlsplit(address)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    return Place("host", url.hostname or "", label, port)
+
+
 def one_name_of_s3(url: str) -> str:
     """The URL with the name for S3 that every reader knows: Hadoop's own become s3://."""
     for other in ("s3a://", "s3n://"):

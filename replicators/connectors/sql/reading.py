@@ -1,9 +1,11 @@
 """Current rows of a SQL target's table, read back by queries."""
 
+# ruff: noqa: S608 - names and values go in through `quoted` and `literal`
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -14,9 +16,11 @@ from replicators.connectors.arrow import reading
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import arrow_type
+from replicators.connectors.sql import texts
 from replicators.connectors.sql.client import Names
 
 KEYS_A_QUERY = 1000
+ROWS_AT_ONCE = 1 << 14
 _CURRENT = {Mode.SOFT_DELETE: "{_is_deleted} IS NOT TRUE", Mode.HISTORY: "{_is_current}"}
 Opened = TypeVar("Opened")
 
@@ -48,9 +52,33 @@ class QueriedRows(ABC, Generic[Opened]):
     def literal(self, column: Column, value: Any) -> str:
         """A value of a column in a query."""
 
+    def exact(self, column: Column) -> str:
+        """A column as it is compared with a key's value."""
+        return self.quoted(column.name)
+
     def ordered(self, column: Column) -> str:
         """A column as it is compared with limits: byte by byte."""
         return self.quoted(column.name)
+
+    def paged(
+        self, pages: Iterable[Sequence[Sequence[Any]]], columns: Sequence[Column]
+    ) -> Iterator[pa.Table]:
+        """Pages of the driver's rows in the neutral types."""
+        wanted = reading.neutral(self.schema, [c.name for c in columns])
+        for rows in pages:
+            arrays = [
+                self.values(list(found), c)
+                for found, c in zip(zip(*rows, strict=True), columns, strict=True)
+            ]
+            yield reading.fitted(pa.Table.from_arrays(arrays, wanted.names), wanted)
+
+    def values(self, found: list[Any], column: Column) -> pa.Array:
+        """A column's values, from what the driver gives: texts."""
+        return texts.values(found, column.type)
+
+    def query(self, shown: Sequence[str], path: str, where: str) -> str:
+        """The query of these expressions."""
+        return f"SELECT {', '.join(shown)} FROM {path}" + (f" WHERE {where}" if where else "")
 
     def rows(
         self, columns: Sequence[str] = (), lower: Any = None, upper: Any = None
@@ -92,7 +120,7 @@ class QueriedRows(ABC, Generic[Opened]):
         values = [keys.column(c.name).to_pylist() for c in key]
         if len(key) == 1 and None not in values[0]:
             shown = ", ".join(self.literal(key[0], v) for v in values[0])
-            return f"{self.quoted(key[0].name)} IN ({shown})"
+            return f"{self.exact(key[0])} IN ({shown})"
         rows = (
             " AND ".join(self._is(c, v) for c, v in zip(key, row, strict=True))
             for row in zip(*values, strict=True)
@@ -100,5 +128,12 @@ class QueriedRows(ABC, Generic[Opened]):
         return f"({' OR '.join(f'({row})' for row in rows)})"
 
     def _is(self, column: Column, value: Any) -> str:
-        name = self.quoted(column.name)
-        return f"{name} IS NULL" if value is None else f"{name} = {self.literal(column, value)}"
+        if value is None:
+            return f"{self.quoted(column.name)} IS NULL"
+        return f"{self.exact(column)} = {self.literal(column, value)}"
+
+
+def pages_of(cursor: Any) -> Iterator[Sequence[Sequence[Any]]]:
+    """The rows of a DB-API cursor, some thousand at a time."""
+    while rows := cursor.fetchmany(ROWS_AT_ONCE):
+        yield rows

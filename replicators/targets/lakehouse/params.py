@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
-from replicators.connectors.addresses import Place, Url, one_name_of_s3
+from replicators.connectors.addresses import Place, Url, host_place, one_name_of_s3
 from replicators.connectors.locations import location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
 from replicators.connectors.stores import (
@@ -298,18 +298,12 @@ def places(params: LakehouseParams) -> tuple[Place, ...]:
     """The folder or the server that holds the tables, and the catalog's file or database."""
     found = location_places(params.warehouse, "Warehouse")
     if params.s3_endpoint:
-        found = (*found, _host(params.s3_endpoint, "S3 endpoint"))
+        found = (*found, host_place(params.s3_endpoint, "S3 endpoint"))
     if params.is_rest:
         tokens = params.catalog_token_uri
-        asked = (_host(tokens, "Token endpoint"),) if tokens else ()
-        return (*found, _host(params.catalog_uri, "Catalog address"), *asked)
+        asked = (host_place(tokens, "Token endpoint"),) if tokens else ()
+        return (*found, host_place(params.catalog_uri, "Catalog address"), *asked)
     return (*found, *_catalog_places(params.catalog_uri)) if params.format == "iceberg" else found
-
-
-def _host(address: str, label: str) -> Place:
-    url = urlsplit(address)
-    port = url.port or (443 if url.scheme == "https" else 80)
-    return Place("host", url.hostname or "", label, port)
 
 
 def _catalog_places(uri: str) -> tuple[Place, ...]:

@@ -1,8 +1,6 @@
 """Reads the current rows of a table back. Each query shows one moment; two of them may show
 different ones, since connections of MySQL can't share a snapshot."""
 
-# ruff: noqa: S608 - names and values go in through `sql` and the dialect
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +12,6 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import SSCursor
 
-from replicators.connectors.arrow import reading
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import (
@@ -22,9 +19,9 @@ from replicators.connectors.model.types import (
 )
 from replicators.connectors.mysql import sql
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.sql import engines, texts
+from replicators.connectors.sql import engines
 from replicators.connectors.sql.client import Names
-from replicators.connectors.sql.reading import QueriedRows
+from replicators.connectors.sql.reading import QueriedRows, pages_of
 from replicators.targets.mysql.connections import TEXTS, Connection, connect
 from replicators.targets.mysql.errors import translate
 from replicators.targets.mysql.params import MysqlTargetParams
@@ -33,7 +30,6 @@ from replicators.targets.mysql.types import native
 if TYPE_CHECKING:
     from replicators.targets.mysql.client import MysqlClient
 
-ROWS_AT_ONCE = 1 << 14
 _LITERALS = engines.mysql(lambda column: native(column, is_mariadb=False)).literals
 
 
@@ -54,21 +50,13 @@ class MysqlRows(QueriedRows[Connection]):
 
     def read(self, opened: Connection, columns: Sequence[Column], where: str) -> Iterator[pa.Table]:
         """The rows, some thousand at a time."""
-        shown = ", ".join(self._shown(c) for c in columns)
         path = ".".join(map(sql.name, self.names))
-        query = f"SELECT {shown} FROM {path}" + (f" WHERE {where}" if where else "")
-        wanted = reading.neutral(self.schema, [c.name for c in columns])
         with opened.cursor(SSCursor) as cursor:
-            cursor.execute(query)
-            while rows := cursor.fetchmany(ROWS_AT_ONCE):
-                arrays = [
-                    texts.values(list(found), c.type)
-                    for found, c in zip(zip(*rows, strict=True), columns, strict=True)
-                ]
-                yield reading.fitted(pa.Table.from_arrays(arrays, wanted.names), wanted)
+            cursor.execute(self.query([self._shown(c) for c in columns], path, where))
+            yield from self.paged(pages_of(cursor), columns)
 
     def _shown(self, column: Column) -> str:
-        """The expression whose text `_values` reads. A FLOAT would be shown with six digits."""
+        """The expression whose text `values` reads. A FLOAT would be shown with six digits."""
         name = self.quoted(column.name)
         is_short = isinstance(column.type, Float) and column.type.bits == 32
         return f"CAST({name} AS DOUBLE)" if is_short else name

@@ -14,7 +14,6 @@ import os
 import re
 import tempfile
 import threading
-import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -32,6 +31,7 @@ from replicators.connectors.sql import engines, tables, trees
 from replicators.connectors.sql.client import LiveColumns, Names
 from replicators.connectors.sql.dbapi import DbApiClient
 from replicators.connectors.sql.dialect import SqlDialect
+from replicators.connectors.sql.marks import mark_of, marked
 from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import Step
 from replicators.connectors.target import CurrentRows
@@ -47,8 +47,6 @@ STAGE = "_REPLICATOR_STAGE"
 """A temporary stage, which goes with its session. Its name is not quoted: the driver's PUT takes it
 so."""
 FORMAT = "(TYPE = PARQUET BINARY_AS_TEXT = FALSE)"
-MARK = re.compile(r"\s*\(replicator [0-9a-f-]{36}\)")
-"""A part of a live table's comment: the table's identity. A person may write around it."""
 ALREADY_SUSPENDED = 90064
 _LAST = re.compile(r"_(merge|publish)_")
 """In the names of the work with which a batch or a copy ends."""
@@ -87,8 +85,7 @@ class SnowflakeClient(DbApiClient[Connection]):
         )
         if found is None:
             return None
-        mark = MARK.search(str(found["comment"] or ""))
-        identity, kind = mark[0].strip(" ()") if mark else "", "TABLE"
+        identity, kind = mark_of(str(found["comment"] or "")), "TABLE"
         if "VIEW" in str(found["kind"]):
             kind, text = "VIEW", self._text_of_view(names)
             identity = f"view {hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
@@ -207,10 +204,7 @@ class SnowflakeClient(DbApiClient[Connection]):
         """Put a clone of the staged table in the place of the live one, with the grants that this
         one had, and then record it. A crash before the record leaves a table without the identity
         that is recorded; a repeat puts another clone there."""
-        identity = f"replicator {uuid.uuid4()}"
-        comment = (
-            f"{MARK.sub('', str(self._object(live).get('comment') or ''))} ({identity})".strip()
-        )
+        identity, comment = marked(str(self._object(live).get("comment") or ""))
         self.execute(
             f"CREATE OR REPLACE TABLE {quoted(live)} CLONE {quoted(staged)} COPY GRANTS",
             f"COMMENT ON TABLE {quoted(live)} IS {LITERAL(comment)}",

@@ -1,8 +1,6 @@
 """Reads the current rows of a table back. Each query shows one moment; two of them may show
 different ones."""
 
-# ruff: noqa: S608 - names and values go in through `quoted` and the dialect
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -12,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from replicators.connectors.arrow import reading
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import Array, Float, Json, Timestamp
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import engines, texts
 from replicators.connectors.sql.client import Names
-from replicators.connectors.sql.reading import QueriedRows
+from replicators.connectors.sql.reading import QueriedRows, pages_of
 from replicators.targets.snowflake.connection import Connection, connect
 from replicators.targets.snowflake.errors import FAULTS, translate
 from replicators.targets.snowflake.naming import quoted
@@ -29,7 +26,6 @@ from replicators.targets.snowflake.types import native
 if TYPE_CHECKING:
     from replicators.targets.snowflake.client import SnowflakeClient
 
-ROWS_AT_ONCE = 1 << 14
 _LITERALS = engines.snowflake(native).literals
 
 
@@ -50,17 +46,17 @@ class SnowflakeRows(QueriedRows[Connection]):
 
     def read(self, opened: Connection, columns: Sequence[Column], where: str) -> Iterator[pa.Table]:
         """The rows, some thousand at a time."""
-        shown = ", ".join(_shown(c) for c in columns)
-        query = f"SELECT {shown} FROM {quoted(self.names)}" + (f" WHERE {where}" if where else "")
-        wanted = reading.neutral(self.schema, [c.name for c in columns])
         with opened.cursor() as cursor:
-            cursor.execute(query)
-            while rows := cursor.fetchmany(ROWS_AT_ONCE):
-                arrays = [
-                    _values(list(found), c)
-                    for found, c in zip(zip(*rows, strict=True), columns, strict=True)
-                ]
-                yield reading.fitted(pa.Table.from_arrays(arrays, wanted.names), wanted)
+            cursor.execute(self.query([_shown(c) for c in columns], quoted(self.names), where))
+            yield from self.paged(pages_of(cursor), columns)
+
+    def values(self, found: list[Any], column: Column) -> pa.Array:
+        """What the driver gives: most values as texts."""
+        if isinstance(column.type, Float):
+            return pa.array(found, pa.float64())
+        if native(column) == "BINARY":
+            return pa.array([None if v is None else bytes(v) for v in found], pa.binary())
+        return texts.values(found, column.type)
 
     def quoted(self, name: str) -> str:
         """A name in quotes."""
@@ -72,7 +68,7 @@ class SnowflakeRows(QueriedRows[Connection]):
 
 
 def _shown(column: Column) -> str:
-    """The expression that `_values` reads: the driver gives most values as text."""
+    """The expression that `values` reads: the driver gives most values as text."""
     name = quoted((column.name,))
     match column.type:
         case Json() | Array():
@@ -82,14 +78,6 @@ def _shown(column: Column) -> str:
         case Float():
             return name
     return name if native(column) == "BINARY" else f"CAST({name} AS TEXT)"
-
-
-def _values(found: list[Any], column: Column) -> pa.Array:
-    if isinstance(column.type, Float):
-        return pa.array(found, pa.float64())
-    if native(column) == "BINARY":
-        return pa.array([None if v is None else bytes(v) for v in found], pa.binary())
-    return texts.values(found, column.type)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from replicators.connectors.model.types import Array, Decimal, Float, Int, Json,
 from replicators.connectors.params import InvalidParams
 from replicators.connectors.target import FitKind
 from replicators.targets.snowflake import naming
-from replicators.targets.snowflake.client import DIALECT, MARK, _loadable
+from replicators.targets.snowflake.client import DIALECT, _loadable
 from replicators.targets.snowflake.connection import connect
 from replicators.targets.snowflake.errors import code_of, is_lost
 from replicators.targets.snowflake.params import LONGEST, SnowflakeParams, places
@@ -139,13 +139,6 @@ def test_a_session_asks_nobody_but_the_service(monkeypatch: pytest.MonkeyPatch) 
     assert [options[n] for n in ("database", "warehouse", "role")] == ['"D"', '"W"', '"r"']
     assert options["session_parameters"]["CLIENT_TELEMETRY_ENABLED"] is False
     assert logging.getLogger("snowflake.connector").level == logging.WARNING
-
-
-def test_a_mark_is_found_within_a_persons_comment() -> None:
-    mark = "(replicator 123e4567-e89b-12d3-a456-426614174000)"
-    found = MARK.search(f"All orders. {mark} Ask Ann.")
-    assert found is not None and found[0].strip() == mark
-    assert MARK.search("made by the replicator") is None
 
 
 def test_values_are_written_so_that_nothing_is_guessed() -> None:
