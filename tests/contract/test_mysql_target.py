@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from replicators.connectors import registry
 from replicators.connectors.contract.merging import MergeContract
 from replicators.connectors.contract.reading import ReadingContract
-from replicators.connectors.contract.target import TargetContract, TargetFixtures
+from replicators.connectors.contract.target import TargetContract
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.params import parse
-from replicators.connectors.target import MergeTarget, TargetPlugin
-from runners.engine.tasks.local import LocalTasks
+from replicators.connectors.target import TargetPlugin
+from tests.contract.sql_targets import NeutralRows, SqlTargetFixtures
 from tests.mysql_servers import SqlDatabase, fresh_sql_database
 from tests.mysql_target import USER, durable_server, neutral_rows, plain_writer, quoted
-from tests.sql_modes import Records, SqlModes
+from tests.sql_modes import SqlModes
 from tests.sql_views import Shown, SqlViews, Statement
 
 pytestmark = [pytest.mark.contract, pytest.mark.integration, pytest.mark.timeout(180)]
 
 
-class MysqlTargetFixtures(TargetFixtures):
+class MysqlTargetFixtures(SqlTargetFixtures):
     """Into a database of each test's own, as a user with the rights on it and nothing else."""
+
+    name = "mysql"
 
     @pytest.fixture(params=["mariadb", pytest.param("mysql", marks=pytest.mark.long)])
     def database(self, request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
@@ -37,35 +35,12 @@ class MysqlTargetFixtures(TargetFixtures):
             yield made
 
     @pytest.fixture
-    def plugin(self) -> TargetPlugin:
-        return registry.targets()["mysql"]
-
-    @pytest.fixture
     def params(self, plugin: TargetPlugin, database: SqlDatabase) -> Any:
         return parse(plugin.params, {**plain_writer(database), "database": database.name})
 
     @pytest.fixture
-    def dead_params(self, params: Any) -> Any:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            return dataclasses.replace(params, port=free.getsockname()[1])
-
-    @pytest.fixture
-    def writer(self, plugin: TargetPlugin, params: Any, tmp_path: Path) -> Iterator[MergeTarget]:
-        made: Any = plugin.writer(params, LocalTasks(folder=str(tmp_path / "files")))
-        yield made
-        made.close()
-
-    @pytest.fixture
-    def read(self, database: SqlDatabase) -> Callable[[TableSchema], list[tuple[Any, ...]]]:
-        def rows(schema: TableSchema) -> list[tuple[Any, ...]]:
-            return sorted((tuple(r.values()) for r in neutral_rows(database, schema)), key=_first)
-
-        return rows
-
-
-def _first(row: tuple[Any, ...]) -> Any:
-    return row[0]
+    def neutral(self, database: SqlDatabase) -> NeutralRows:
+        return lambda schema: neutral_rows(database, schema)
 
 
 class TestMysqlTarget(MysqlTargetFixtures, TargetContract):
@@ -80,18 +55,6 @@ class TestMysqlTarget(MysqlTargetFixtures, TargetContract):
 
 class TestMysqlMerging(MysqlTargetFixtures, MergeContract):
     """Modes, columns and fences."""
-
-    @pytest.fixture
-    def another(
-        self, plugin: TargetPlugin, params: Any, tmp_path: Path
-    ) -> Iterator[Callable[[], MergeTarget]]:
-        with ExitStack() as stack:
-
-            def made() -> MergeTarget:
-                one = plugin.writer(params, LocalTasks(folder=str(tmp_path / "other")))
-                return stack.enter_context(closing(one))
-
-            yield made
 
     @pytest.fixture
     def replaced_by_hand(self, database: SqlDatabase) -> Callable[[TableSchema], None]:
@@ -114,14 +77,6 @@ class TestMysqlReading(MysqlTargetFixtures, ReadingContract):
 
 class TestMysqlModes(MysqlTargetFixtures, SqlModes):
     """Every mode against a naive replay."""
-
-    @pytest.fixture
-    def records(self, database: SqlDatabase) -> Records:
-        def rows(schema: TableSchema) -> list[dict[str, Any]]:
-            names = [c.name for c in schema.columns]
-            return [{n: row[n] for n in names} for row in neutral_rows(database, schema)]
-
-        return rows
 
 
 class TestMysqlViews(MysqlTargetFixtures, SqlViews):

@@ -3,28 +3,23 @@ on the oldest with `--long`."""
 
 from __future__ import annotations
 
-import dataclasses
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from replicators.connectors import registry
 from replicators.connectors.contract.merging import MergeContract
 from replicators.connectors.contract.reading import ReadingContract
 from replicators.connectors.contract.source import code_of
-from replicators.connectors.contract.target import TargetContract, TargetFixtures
+from replicators.connectors.contract.target import TargetContract
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.params import parse
-from replicators.connectors.target import MergeTarget, TargetPlugin, TargetTable
-from runners.engine.tasks.local import LocalTasks
+from replicators.connectors.target import TargetPlugin, TargetTable
+from tests.contract.sql_targets import NeutralRows, SqlTargetFixtures
 from tests.servers import Database
-from tests.sql_modes import Records, SqlModes
+from tests.sql_modes import SqlModes
 from tests.sql_views import Opened, Shown, SqlViews, Statement
 
 pytestmark = [
@@ -35,12 +30,10 @@ pytestmark = [
 ]
 
 
-class PostgresqlFixtures(TargetFixtures):
+class PostgresqlFixtures(SqlTargetFixtures):
     """Into a database of each test's own, as a role that may make schemas and nothing else."""
 
-    @pytest.fixture
-    def plugin(self) -> TargetPlugin:
-        return registry.targets()["postgresql"]
+    name = "postgresql"
 
     @pytest.fixture
     def params(self, plugin: TargetPlugin, database: Database) -> Any:
@@ -50,22 +43,12 @@ class PostgresqlFixtures(TargetFixtures):
         return parse(plugin.params, given)
 
     @pytest.fixture
-    def dead_params(self, params: Any) -> Any:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            return dataclasses.replace(params, host="127.0.0.1", port=free.getsockname()[1])
-
-    @pytest.fixture
-    def writer(self, plugin: TargetPlugin, params: Any, tmp_path: Path) -> Iterator[MergeTarget]:
-        made: Any = plugin.writer(params, LocalTasks(folder=str(tmp_path / "files")))
-        yield made
-        made.close()
-
-    @pytest.fixture
-    def read(self, database: Database) -> Callable[[TableSchema], list[tuple[Any, ...]]]:
-        def rows(schema: TableSchema) -> list[tuple[Any, ...]]:
-            table = f'"{schema.id.schema}"."{schema.id.name}"'
-            return sorted(database.execute(f"SELECT * FROM {table}"), key=lambda row: row[0])
+    def neutral(self, database: Database) -> NeutralRows:
+        def rows(schema: TableSchema) -> list[dict[str, Any]]:
+            with database.connect() as connection:
+                found = connection.execute(f'SELECT * FROM "{schema.id.schema}"."{schema.id.name}"')
+                names = [d.name for d in found.description or ()]
+                return [dict(zip(names, row, strict=True)) for row in found]
 
         return rows
 
@@ -76,18 +59,6 @@ class TestPostgresqlTarget(PostgresqlFixtures, TargetContract):
 
 class TestPostgresqlMerging(PostgresqlFixtures, MergeContract):
     """Modes, columns and fences."""
-
-    @pytest.fixture
-    def another(
-        self, plugin: TargetPlugin, params: Any, tmp_path: Path
-    ) -> Iterator[Callable[[], MergeTarget]]:
-        with ExitStack() as stack:
-
-            def made() -> MergeTarget:
-                one = plugin.writer(params, LocalTasks(folder=str(tmp_path / "other")))
-                return stack.enter_context(closing(one))
-
-            yield made
 
     @pytest.fixture
     def replaced_by_hand(self, database: Database) -> Callable[[TableSchema], None]:
@@ -107,17 +78,6 @@ class TestPostgresqlReading(PostgresqlFixtures, ReadingContract):
 
 class TestPostgresqlModes(PostgresqlFixtures, SqlModes):
     """Every mode against a naive replay."""
-
-    @pytest.fixture
-    def records(self, database: Database) -> Records:
-        def rows(schema: TableSchema) -> list[dict[str, Any]]:
-            names = [c.name for c in schema.columns]
-            shown = ", ".join(f'"{n}"' for n in names)
-            table = f'"{schema.id.schema}"."{schema.id.name}"'
-            found = database.execute(f"SELECT {shown} FROM {table}")
-            return [dict(zip(names, row, strict=True)) for row in found]
-
-        return rows
 
 
 class TestPostgresqlViews(PostgresqlFixtures, SqlViews):
