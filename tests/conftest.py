@@ -22,8 +22,15 @@ from tests.mysql_servers import (
     fresh_sql_database,
 )
 from tests.plugin_minutes import file_of
-from tests.postgres_versions import postgres, postgres_servers, pytest_generate_tests
+from tests.postgres_versions import (
+    NEWEST,
+    Servers,
+    postgres,
+    postgres_servers,
+    pytest_generate_tests,
+)
 from tests.progress import Progress
+from tests.redshift_server import RedshiftServer, redshift_server
 from tests.report import UNKNOWN, Report, tested_commit
 from tests.search_server import SearchServer
 from tests.servers import Database, fresh_database
@@ -134,6 +141,13 @@ def bigquery() -> Iterator[EmbeddedBigQuery]:
 def snowflake() -> Iterator[SnowflakeServer]:
     """One Snowflake emulator for the whole session; tests use databases of their own."""
     with SnowflakeServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redshift(postgres_servers: Servers) -> Iterator[RedshiftServer]:
+    """One server that plays Redshift for the whole session; tests use databases of their own."""
+    with redshift_server(postgres_servers.get(NEWEST)) as server:
         yield server
 
 

@@ -5,6 +5,7 @@ nothing."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 from replicators.connectors.params import param
 
 _SCHEME = "s3://"
+_ROLE = re.compile(r"default|arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+(,arn:aws[\w:/+=.@-]+)*")
 FIELDS = ("s3_endpoint", "s3_region", "s3_access_key", "s3_secret_key")
 
 
@@ -73,6 +75,14 @@ def endpoint_fault(text: str) -> str:
     if not text or (is_fine and "@" not in found.netloc and not (found.query or found.fragment)):
         return ""
     return "must be an address, without a login, a path and ?: https://host:port"
+
+
+def role_fault(text: str) -> str:
+    """What is wrong with the name of a role by which Redshift reads a bucket; empty where nothing
+    is."""
+    if not text or _ROLE.fullmatch(text):
+        return ""
+    return "must be `default`, or look like arn:aws:iam::123456789012:role/name"
 
 
 class HasStore(Protocol):

@@ -32,6 +32,7 @@ PLACES = {
     "mysql": {"database"},
     "bigquery": {"project", "dataset", "location", "endpoint"},
     "snowflake": {"account", "database", "schema"},
+    "redshift": {"database", "schema"},
     "elasticsearch": {"index", "json"},
     "subscribers": {"location"},
     "kafka": {"topic_prefix", "topic", "schema_topic", "envelope", "record", "format"},

@@ -25,6 +25,8 @@ from runners.engine.tasks.on_spark import SparkTasks
 from tests.mysql_servers import SqlServer, fresh_sql_database
 from tests.mysql_target import plain_writer
 from tests.postgres_target import writer_params
+from tests.redshift_server import LOADER, RedshiftServer, fresh_redshift_database
+from tests.redshift_target import params_of as redshift_params
 from tests.servers import Database
 from tests.snowflake_server import SnowflakeServer
 from tests.snowflake_target import params_of
@@ -33,7 +35,7 @@ from tests.spark_fixtures import lakehouse_params
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(900)]
 _NUMBERS = itertools.count(1)
-HERE = ("bigquery", "lakehouse", "mysql", "postgresql", "snowflake")
+HERE = ("bigquery", "lakehouse", "mysql", "postgresql", "redshift", "snowflake")
 """The merge targets of this program. A new one is added here, with its place below."""
 OTHERWISE = {Mode.MESSAGES: "its rows are messages: contract/test_postgresql_target.py"}
 CASES = [
@@ -97,6 +99,11 @@ def target_params(request: pytest.FixtureRequest, name: str, tmp_path: Path) -> 
             played: SnowflakeServer = request.getfixturevalue("snowflake")
             given = params_of(played, f"COMPARED_{next(_NUMBERS)}")
             yield parse(registry.targets()[name].params, given)
+        case "redshift":
+            redshift: RedshiftServer = request.getfixturevalue("redshift")
+            with fresh_redshift_database(redshift) as copies:
+                given = redshift_params(redshift, copies, LOADER)
+                yield parse(registry.targets()[name].params, given)
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,7 @@ NAMED = {
     ("replicators/reach.py", "postgresql"),  # the program's own database
     ("replicators/connectors/sql/engines.py", "bigquery"),  # the SQL dialect, in sqlglot's words
     ("replicators/connectors/sql/engines.py", "mysql"),  # the SQL dialect, in sqlglot's words
+    ("replicators/connectors/sql/engines.py", "redshift"),  # the SQL dialect, in sqlglot's words
     ("replicators/connectors/sql/engines.py", "snowflake"),  # the SQL dialect, in sqlglot's words
 }
 WORDS_TOO = {"compared", "files", "memory", "subscribers"}  # names that are words as well

@@ -15,6 +15,7 @@ from enum import StrEnum
 from sqlglot import ErrorLevel, exp
 
 from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import Enum, String
 from replicators.connectors.sql import trees
 from replicators.connectors.sql.literals import Literals
 
@@ -55,7 +56,8 @@ class SqlDialect:
     values without a prefix. `most_keys`: with more keys than this, their ranges are written.
     `orders`: whether the target orders a column's values as Arrow does, byte by byte. Where it does
     not, such as text under a collation, no ranges are written: they would miss keys (CORRECTNESS
-    11).
+    11). `ignores_blanks`: texts that differ in blanks at their end are equal; then their lengths
+    are compared too.
     """
 
     name: str
@@ -74,6 +76,7 @@ class SqlDialect:
     joined: Joined = Joined.USING
     most_keys: int = field(default=1000)
     orders: Callable[[Column], bool] = lambda _: True
+    ignores_blanks: bool = False
 
     def sql(self, tree: exp.Expression | exp.Query) -> str:
         """The tree as text. A construct that the dialect lacks raises sqlglot's
@@ -101,11 +104,18 @@ class SqlDialect:
         """Equality of two values of a column. NULL equals NULL where the column may be NULL. Where
         it may not, a plain `=` is kept: engines join by it with a hash or an index."""
         if not column.nullable:
-            return trees.equal(left, right)
+            return self._equal(left, right, column)
         if self.has_null_safe:
             return exp.NullSafeEQ(this=left, expression=right)
         both_null = trees.all_of(trees.is_null(left.copy()), trees.is_null(right.copy()))
-        return trees.any_of(trees.equal(left, right), both_null)
+        return trees.any_of(self._equal(left, right, column), both_null)
+
+    def _equal(self, left: exp.Expression, right: exp.Expression, column: Column) -> exp.Expression:
+        plain = trees.equal(left, right)
+        if not self.ignores_blanks or not isinstance(column.type, String | Enum):
+            return plain
+        lengths = [trees.call("OCTET_LENGTH", side.copy()) for side in (left, right)]
+        return trees.all_of(plain, trees.equal(*lengths))
 
     def value(self, condition: exp.Expression) -> exp.Expression:
         """A condition as the value of a boolean column."""

@@ -200,11 +200,20 @@ def _counted(
     return _shown(query, _place(low), name)
 
 
+def _of_redshift(column: Column, value: Any) -> str | None:
+    """A document: a CAST of its text would be a text inside of a SUPER."""
+    if not isinstance(column.type, Json) or not isinstance(value, str):
+        return None
+    return f"JSON_PARSE({exp.Literal.string(value).sql(dialect='redshift')})"
+
+
 def redshift(native: Native) -> SqlDialect:
-    """Redshift: its MERGE takes no further conditions, and it has no null-safe comparison."""
+    """Redshift: its MERGE takes no further conditions, and it has no null-safe comparison. A text
+    with blanks at its end equals the one without, and is not ordered as Arrow orders it."""
     return SqlDialect(
-        "redshift", native, Literals("redshift", binary="FROM_HEX('{}')"), _counted,
-        has_merge=False, has_by_source=False, has_null_safe=False, joined=Joined.NAMED,
+        "redshift", native, Literals("redshift", binary="FROM_HEX('{}')", special=_of_redshift),
+        _counted, has_merge=False, has_by_source=False, has_null_safe=False, joined=Joined.NAMED,
+        orders=_is_plain, ignores_blanks=True,
     )  # fmt: skip
 
 
