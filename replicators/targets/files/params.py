@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from replicators.connectors.addresses import Place
 from replicators.connectors.locations import folder_of, location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
+from replicators.connectors.stores import is_s3, role_fault
 
 PARQUET, JSON_LINES = "Parquet", "JSON lines"
 LENGTHS = {
@@ -42,7 +43,7 @@ class FilesParams:
     )
     compression: str = param(
         "Compression",
-        help="Automatic: zstd for Parquet, gzip for JSON lines",
+        help="Automatic: zstd for Parquet (snappy where Redshift copies it), gzip for JSON lines",
         default="automatic",
         choices=COMPRESSIONS,
     )
@@ -52,7 +53,18 @@ class FilesParams:
         default=True,
     )
 
+    copy_role: str = param(
+        "COPY for Redshift",
+        help="The IAM role by which Redshift reads the bucket: its ARN, or `default`. Each closed "
+        "bucket of time then has a file copy.sql that loads it. For Parquet in S3. Empty: none",
+        default="",
+        is_movable=True,
+        check=role_fault,
+    )
+
     def __post_init__(self) -> None:
+        if self.copy_role and not (self.format == PARQUET and is_s3(self.root)):
+            raise InvalidParams({"copy_role": "is only for Parquet files in s3://"})
         if self.format == JSON_LINES and self.compression == "snappy":
             raise InvalidParams({"compression": "must be another one: JSON lines can't use snappy"})
 
@@ -64,6 +76,8 @@ class FilesParams:
     @property
     def codec(self) -> str:
         """Arrow's name of the compression; empty for none."""
+        if self.compression == "automatic" and self.copy_role:
+            return "snappy"
         if self.compression == "automatic":
             return "zstd" if self.format == PARQUET else "gzip"
         return "" if self.compression == "none" else self.compression

@@ -8,7 +8,7 @@ when all its files exist, and removed when all its buckets are closed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +18,15 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.files import layout
 from replicators.targets.files.lanes import DataFile
+from replicators.targets.files.redshift import SCRIPT
 
 JOINED = 100
 """This many notes are joined into one, so that a new run has few to read."""
+
+
+Copies = Callable[[str, list[dict[str, Any]], dict[str, Any]], str]
+"""Makes the COPY of a bucket, from its manifest's path, the schemas of its files, and the
+manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +217,10 @@ class Generation:
             )
             files.remove_all(covers)
 
-    def close(self, upto: int, mark: dict[str, Any]) -> None:
+    def close(self, upto: int, mark: dict[str, Any], copies: Copies | None = None) -> None:
         """Close all buckets that begin before `upto`. Writes a manifest for each bucket with files,
-        oldest first, then `_resolved.json`. Raises `target:table-replaced` if somebody else closed
-        one of them."""
+        oldest first, then `_resolved.json`. A bucket's COPY is there before its manifest. Raises
+        `target:table-replaced` if somebody else closed one of them."""
         self.is_whole = True
         open_files: dict[int, list[DataFile]] = {}
         for made in self.files():
@@ -225,7 +231,13 @@ class Generation:
             if files.is_there(path):
                 table = TableId(mark["schema"], mark["table"])
                 raise ReplicationError("target:table-replaced", table=table)
-            _put(path, self._manifest(bucket, open_files[bucket], mark))
+            told = self._manifest(bucket, open_files[bucket], mark)
+            if copies is not None:
+                used = told["schema_versions"]
+                schemas = [json.loads(text) for text, n in self.schemas.items() if n in used]
+                beside = f"{path.rpartition('/')[0]}/{SCRIPT}"
+                files.publish(beside, copies(path, schemas, told).encode())
+            _put(path, told)
             self.closed = self.buckets.end(bucket)
         reported = {
             "closed_before": layout.iso(upto),

@@ -12,13 +12,14 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from replicators.connectors import files
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import BatchKind, ChangeBatch, Resolved, TargetTable
 from replicators.connectors.tasks import Tasks
-from replicators.targets.files import layout
+from replicators.targets.files import layout, redshift
 from replicators.targets.files.errors import translated
 from replicators.targets.files.lanes import DataFile, Form, LaneWork, with_floor, write_lane
 from replicators.targets.files.marker import Marker, is_used, read_marker
@@ -164,10 +165,16 @@ class FilesSink:
                 "sequence": mark.sequence,
             }
             try:
-                known.close(upto, facts)
+                known.close(upto, facts, self._copy if self._params.copy_role else None)
             except BaseException:
                 self._forget(table.source)
                 raise
+
+    def _copy(self, manifest: str, schemas: list[dict[str, Any]], told: dict[str, Any]) -> str:
+        """The COPY of a closed bucket."""
+        names = redshift.columns(schemas, has_before=self._params.before_images)
+        table = (told["schema"], told["table"])
+        return redshift.script(table, manifest, self._params.copy_role, names, told["rows"])
 
     def drop(self, table: TargetTable) -> None:
         """Remove the table's folder if it belongs to this replicator."""
