@@ -39,6 +39,7 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
     if config.options.consistent == "on" and not config.target.capabilities.merges_together:
         problems.append(Problem.of("target:no-consistent", target=config.target.label))
     problems += _taken_over(config, described, found)
+    problems += _two_way(config, described, found)
     chosen = {t.id: t for t in config.tables}
     problems += [p for s in described for p in _quarantine(config, chosen[s.id], s, found[s.id])]
     return problems + [
@@ -83,6 +84,22 @@ def _taken_over(
     for schema in schemas:
         if modes[schema.id] is not Mode.MIRROR or not schema.key:
             yield Problem.of("target:take-over-mode", table=schema.id)
+
+
+def _two_way(
+    config: ReplicatorConfig, schemas: Iterable[TableSchema], modes: Mapping[TableId, Mode]
+) -> Iterator[Problem]:
+    """Problems with tables whose conflicts can't be settled, and with a source that would send back
+    what came from there."""
+    if not config.target.settles(config.target_params):
+        return
+    if not config.source.skips_marked(config.source_params):
+        yield Problem.of("target:two-way-echo", severity=Severity.WARNING)
+    chosen = {t.id: t for t in config.tables}
+    for schema in schemas:
+        is_whole = not chosen[schema.id].excluded
+        if modes[schema.id] is not Mode.MIRROR or not schema.key or not is_whole:
+            yield Problem.of("target:two-way-mode", table=schema.id)
 
 
 def _inserts(

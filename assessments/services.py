@@ -21,7 +21,9 @@ from replicators.config import (
     plain,
     plugin_of,
     source_plugin,
+    target_plugin,
 )
+from replicators.connectors.conflicts import Conflict
 from replicators.connectors.model.modes import mode_for
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection, TableSummary
@@ -192,6 +194,21 @@ def _ask_target(config: ReplicatorConfig, schemas: list[TableSchema]) -> list[Pr
             viewed = [s for s in schemas if mode_for(modes[s.id], s) in VIEWED]
             problems += checks.views(viewed, schemas, config.replicator)
         return problems
+
+
+def conflicts(*, kind: str, params: Any, tables: Sequence[TableId], limit: int) -> list[Conflict]:
+    """The last changes that lost at a target which is replicated back, newest first; none where it
+    is not."""
+    plugin = target_plugin(kind)
+    ask = plugin.conflicts
+    if ask is None or not plugin.settles(params):
+        return []
+
+    def look_up() -> list[Conflict]:
+        with translated(plugin, params):
+            return ask(params, tables, limit)
+
+    return _looked("target", look_up, TEST_SECONDS)
 
 
 def assess(config: ReplicatorConfig) -> Report:

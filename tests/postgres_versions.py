@@ -14,7 +14,11 @@ from demo.postgres import EmbeddedPostgres
 from setup.machine import OLDER_POSTGRES
 
 NEWEST, OLDEST = "newest", "oldest"
-OPTIONS = {"max_connections": "200", "max_prepared_transactions": "10"}
+OPTIONS = {
+    "max_connections": "200",
+    "max_prepared_transactions": "10",
+    "track_commit_timestamp": "on",
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

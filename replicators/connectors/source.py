@@ -105,6 +105,8 @@ class SourcePlugin(Generic[P]):
     text converts one column to the other and leaves every value as it is. `schema_at` gets a schema
     from the catalog, the position up to which the log is captured, and the position of some rows.
     It returns the schema as those rows would show it (None: they don't fit).
+
+    `skips_marked`: whether it leaves out what another replicator wrote there, and marked.
     """
 
     name: str
@@ -126,6 +128,7 @@ class SourcePlugin(Generic[P]):
     objects: Callable[[str], list[tuple[str, str]]] = lambda name: []
     keeps_values: Callable[[Column, Column, str], bool] | None = None
     schema_at: Callable[[TableSchema, Position, int], TableSchema | None] | None = None
+    skips_marked: Callable[[P], bool] = lambda _: False
     places: Callable[[P], tuple[Place, ...]] = lambda _: ()
     messages: Mapping[str, Message] = field(default_factory=dict)
     jars: Callable[[P], tuple[str, ...]] = lambda _: ()

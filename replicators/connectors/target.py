@@ -15,6 +15,7 @@ from replicators.connectors.budgets import Budget as Budget
 from replicators.connectors.capabilities import Delivery as Delivery
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.closing import Closing
+from replicators.connectors.conflicts import Conflict
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import LogicalType
@@ -115,6 +116,10 @@ class FoldedBatch:
     table's token. It is applied although the token has that sequence already, and the token stays.
     It has no unsent columns.
 
+    `timed`: the files have `_committed_at`, when each key's last change was committed at the
+    source. They then have deleted keys beside a TRUNCATE too, and `truncated_at` is the time of the
+    last one (`conflicts.Settles`).
+
     With soft delete a key may have several rows, which `_sequence` tells apart. The last one whose
     origin lives counts. `ranges` cover the keys and origins (empty: no pruning is possible). Where
     their first columns have few values, `keys` holds all of these values.
@@ -134,6 +139,7 @@ class FoldedBatch:
     truncated_at: datetime | None = None
     no_inserts: bool = False
     repairs: bool = False
+    timed: bool = False
 
     def is_known(self, sequence: int) -> bool:
         """Whether a table whose token has this sequence has the batch already."""
@@ -547,6 +553,8 @@ class TargetPlugin(Generic[P]):
     codes that only this target has. `fit_column`: for a target that can hold more of a source's own
     types than the neutral types say; it reads `Column.native` too, and everybody asks `fits`.
     `feed`: opens what the target keeps for subscribers, without Spark (`connectors/pulling.py`).
+    `settles`: whether the writer is `Settles`: the target is replicated back. `conflicts`: the last
+    changes that lost there, of these tables, newest first, and at most so many.
     `unseen`: a sentence on what *Test connection* can't see.
     `rank`: pages list lower ranks first. `uri`: how statements write the params as an address.
     """
@@ -576,6 +584,8 @@ class TargetPlugin(Generic[P]):
     messages: Mapping[str, Message] = field(default_factory=dict)
     fit_column: Callable[[Column], Fit] | None = None
     feed: Callable[[P], PulledFeed] | None = None
+    settles: Callable[[P], bool] = lambda _: False
+    conflicts: Callable[[P, Sequence[TableId], int], list[Conflict]] | None = None
     unseen: str = ""
     uri: UriScheme = field(default_factory=UriScheme)
     icon: str = "database"

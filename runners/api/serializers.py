@@ -426,6 +426,26 @@ class QuarantinedRowSerializer(serializers.Serializer[Any]):
     quarantined_at = serializers.DateTimeField()
 
 
+class ConflictSerializer(serializers.Serializer[Any]):
+    """A change of the source that lost against a later one at the target. `kept` is the target's
+    row, null where it was deleted there; `lost` is the source's, null for a delete."""
+
+    schema = serializers.CharField(source="table.schema")
+    table = serializers.CharField(source="table.name")
+    key = serializers.CharField()
+    kept = serializers.DictField(allow_null=True)
+    kept_at = serializers.DateTimeField()
+    lost = serializers.DictField(allow_null=True)
+    lost_at = serializers.DateTimeField()
+    found_at = serializers.DateTimeField()
+
+
+class ConflictQuerySerializer(serializers.Serializer[Any]):
+    """The number of conflicts asked for, newest first."""
+
+    limit = serializers.IntegerField(min_value=1, max_value=1000, default=100)
+
+
 class QuarantinedSerializer(serializers.Serializer[Any]):
     """A table's quarantined rows by sequence; `after` is the cursor of the next request."""
 

@@ -30,6 +30,7 @@ from runners.api import serializers
 from runners.logs import read
 from runners.models import Table
 from runners.tables import discovery
+from runners.tables.conflicts import conflicts_of
 from runners.tables.deliveries import deliveries_shown
 from runners.tables.quarantine import quarantined_json, quarantined_page
 from runners.tables.watermarks import watermarks_shown
@@ -304,6 +305,25 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     def deliveries(self, request: Request, pk: str) -> Response:
         query = asked(serializers.DeliveryQuerySerializer, request)
         return Response(deliveries_shown(self.get_object(), **query))
+
+    @asks(serializers.ConflictQuerySerializer)
+    @extend_schema(
+        summary="The last changes that lost against later ones at a target that is replicated back",
+        tags=_TAGS,
+        responses={
+            200: serializers.ConflictSerializer(many=True),
+            400: ErrorSerializer,
+            404: ErrorSerializer,
+            502: ErrorSerializer,
+            504: ErrorSerializer,
+        },
+        filters=False,
+    )
+    @action(detail=True, pagination_class=None)
+    def conflicts(self, request: Request, pk: str) -> Response:
+        query = asked(serializers.ConflictQuerySerializer, request)
+        found = conflicts_of(self.get_object(), **query)
+        return Response(serializers.ConflictSerializer(found, many=True).data)
 
     @asks(serializers.LogQuerySerializer)
     @extend_schema(

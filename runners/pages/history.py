@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 from django.views.decorators.http import require_GET
 
+from assessments.services import problem_of
 from replicators.config import Options, plugin_of
 from replicators.connectors.params import describe
 from replicators.connectors.problems.errors import ReplicationError
@@ -25,6 +26,7 @@ from runners import selectors
 from runners.logs import read
 from runners.models import Event, Table
 from runners.pages import panels
+from runners.tables.conflicts import conflicts_of
 from runners.tables.quarantine import QUARANTINED_SHOWN, quarantined_page
 
 EVENTS = 100
@@ -100,6 +102,19 @@ def quarantined(request: HttpRequest, found: Replicator) -> HttpResponse:
         "runners/replicator_quarantined.html",
         "runners/partials/_quarantined.html",
         context,
+    )
+
+
+@panels.page
+def conflicts(request: HttpRequest, found: Replicator) -> HttpResponse:
+    """The last changes that lost at a target that is replicated back."""
+    context: dict[str, Any] = {**panels.head_context(request, found, "conflicts")}
+    try:
+        context["conflicts"] = conflicts_of(found)
+    except ReplicationError as err:
+        context["fault"] = problem_of(err).to_json()
+    return render_page(
+        request, "runners/replicator_conflicts.html", "runners/partials/_conflicts.html", context
     )
 
 

@@ -47,6 +47,7 @@ from runners.pages.listing import (
 )
 from runners.shown import ReplicatorView, TableView
 from runners.states import LABELS, TABLES_SHOWN, TableState
+from runners.tables.conflicts import settles
 from runners.tables.deliveries import deliveries_of, last_of_tables, refusal_of
 from runners.tables.discovery import tables_asked
 from runners.tables.together import Apart, tables_apart
@@ -97,6 +98,7 @@ class HeadContext(Versioned):
     is_paused: bool
     source_can: SourceCapabilities
     target_can: TargetCapabilities | None
+    is_two_way: bool
 
 
 class OverviewContext(HeadContext):
@@ -185,6 +187,7 @@ def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> Head
         "is_paused": view.is_paused,
         "source_can": source_can(replicator),
         "target_can": target_can(replicator.target_kind),
+        "is_two_way": settles(replicator),
         "version": version_of(_head_shown(view), [str(t) for t in asked]),
     }
 

@@ -20,6 +20,7 @@ urlpatterns = [
     path(f"{_ONE}logs/", history.log, name="replicator-logs"),
     path(f"{_ONE}activity/", history.replicator_activity, name="replicator-activity"),
     path(f"{_ONE}configuration/", history.configuration, name="replicator-configuration"),
+    path(f"{_ONE}conflicts/", history.conflicts, name="replicator-conflicts"),
     path(f"{_ONE}verify/", verify.verify, name="replicator-verify"),
     path(f"{_ONE}verify/start/", verify.verify_start, name="verify-start"),
     path(f"{_ONE}verify/schedule/", verify.verify_schedule, name="verify-schedule"),

@@ -30,6 +30,7 @@ READ = {
     "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/logs/",
     "/replicators/{pk}/tables/", "/replicators/{pk}/head/", "/replicators/{pk}/charts/",
     "/replicators/{pk}/activity/", "/replicators/{pk}/configuration/",
+    f"{ONE}conflicts/", "/replicators/{pk}/conflicts/",
     "/statements/", "/replicators/{pk}/statement/",
 }  # fmt: skip
 WRITE = {
@@ -80,7 +81,7 @@ COVERED = {
     "replicator-resync-many",
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
     "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks",
-    "replicator-deliveries",
+    "replicator-deliveries", "replicator-conflicts",
     "replicator-start",
     "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry",
     "replicator-retry-now", "replicator-rewind", "table-rewind",

@@ -612,6 +612,21 @@ MESSAGES: Mapping[str, Message] = {
         "Set the table's mode to *Mirror*, or set *First copy* to copy the rows first.",
         "Nothing is written to it.",
     ),
+    "target:two-way-mode": of_table(
+        "A table that can't be replicated both ways",
+        "Conflicts are settled by the key of a row, and only where the copy is a mirror with all "
+        "changes.",
+        "Set the table's mode to *Mirror*, give it a key at both sides, leave no changes out, or "
+        "leave the table out.",
+        "Nothing is written to it.",
+    ),
+    "target:two-way-echo": Message(
+        "Changes may go round",
+        "The target's writes are marked for the way back, but this source does not leave out "
+        "marked changes.",
+        "Write `any` into *Leave out origins* of the source, on both ways.",
+        "A change that the way back brought here is sent on to where it came from.",
+    ),
     "target:take-over-missing": of_table(
         "There is no table to take over",
         "The target has no table `{target}`.",

@@ -7,6 +7,7 @@ For every dialect it has, in this order:
 - one boolean column per unsent column: true where the row lacks the value, never NULL;
 - where rows may come from another row, a boolean `_is_moved` (never NULL) and the key of that other
   row, one column per key column. They are NULL where `_is_moved` is false;
+- `_committed_at`, where the batch is timed (`FoldedBatch.timed`);
 - the columns that only the mode's fold writes, such as `_deleted_at`, `_valid_from` or
   `_occurrence`.
 
@@ -32,6 +33,7 @@ class Relation:
     `delete` and `moved` are empty where there is no such column. `unsent` holds pairs of a table's
     column and its flag, `origins` pairs of a key column and the column with its earlier value.
     `more` are the mode's columns; `rank` is the name of the one that orders a key's rows, or empty.
+    `committed` is the name of the one with the time of a key's last change, or empty.
     """
 
     own: tuple[Column, ...]
@@ -41,6 +43,7 @@ class Relation:
     origins: tuple[tuple[str, str], ...] = ()
     more: tuple[Column, ...] = ()
     rank: str = ""
+    committed: str = ""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -88,6 +91,9 @@ def relation(batch: FoldedBatch) -> Relation:
     )
     more: tuple[Column, ...] = ()
     rank = ""
+    committed = free("_committed_at") if batch.timed else ""
+    if committed:
+        more = (Column(committed, _MOMENT, ""),)
     if batch.mode is Mode.SOFT_DELETE:
         more = (Column("_deleted_at", _MOMENT, ""),)
         if batch.no_inserts:
@@ -95,4 +101,4 @@ def relation(batch: FoldedBatch) -> Relation:
             more += (Column(rank, Int(64), ""),)
     if batch.mode is Mode.HISTORY:
         more = (Column("_valid_from", _MOMENT, ""), Column("_valid_to", _MOMENT, ""))
-    return Relation(schema.supported, delete, unsent, moved, origins, more, rank)
+    return Relation(schema.supported, delete, unsent, moved, origins, more, rank, committed)

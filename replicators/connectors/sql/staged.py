@@ -18,6 +18,7 @@ from replicators.connectors.target import FoldedBatch
 
 ROWS_AT_ONCE = 1 << 16
 _UNSENT, _ORIGIN, _SEQUENCE = "_unsent", "_origin", "_sequence"
+_COMMITTED = "_committed_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,8 @@ def staged_batch(batch: FoldedBatch, arrow: Callable[[Column], pa.DataType]) -> 
     found: dict[str, Value] = {c.name: Value(c.name) for c in (*shown.own, *shown.more)}
     if shown.rank:
         found[shown.rank] = Value(_SEQUENCE)
+    if shown.committed:
+        found[shown.committed] = Value(_COMMITTED)
     if shown.delete:
         found[shown.delete] = Value("_delete")
     found |= {flag: Value(_UNSENT, bit=places[name]) for name, flag in shown.unsent}

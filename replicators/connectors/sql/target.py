@@ -348,7 +348,8 @@ class SqlMergeTarget:
             def record(identity: str) -> tuple[Step, ...]:
                 failpoints.hit("copy_swapped")
                 new = replace(after, identity=identity, commit=uuid.uuid4().hex)
-                return progress.changed(row, new, "target:table-ahead")
+                steps = progress.changed(row, new, "target:table-ahead")
+                return (*steps, *self._publishing(there.names))
 
             copied = self._copy(table), there.names, stored(schema, table.mode), record
             self._views.publish(table, copied, view, self._job)
@@ -477,11 +478,10 @@ class SqlMergeTarget:
         staged = self._stage(table, batch)
         failpoints.hit("batch_staged")
         done = moved(row, batch.sequence, uuid.uuid4().hex)
-        target = trees.table(there.names)
         self._note(table, Written(row.sequence, batch.sequence))
         return row, [
             *self._progress(there.names).changed(row, done, "target:table-ahead"),
-            *merge.steps(self._dialect, target, trees.table(staged), batch),
+            *self._merging(there.names, staged, batch),
         ]
 
     def _done(self, table: TargetTable, batch: FoldedBatch) -> None:
@@ -517,6 +517,18 @@ class SqlMergeTarget:
         else:
             self._client.drop(staged)
 
+    def _merging(self, live: Names, staged: Names, batch: FoldedBatch) -> Sequence[Step]:
+        """What a merge does beside its progress row."""
+        return merge.steps(self._dialect, trees.table(live), trees.table(staged), batch)
+
+    def _missing(self, live: Names, staged: Names, batch: FoldedBatch) -> exp.Query:
+        """The query of `missing_rows`."""
+        return merge.missing(self._dialect, trees.table(live), trees.table(staged), batch)
+
+    def _publishing(self, live: Names) -> Sequence[Step]:
+        """What the publication of a copy does beside its progress row."""
+        return ()
+
     def _clear_others(self, table: TargetTable, schema: TableSchema) -> None:
         """Once for each table, remove what other processes left, and make what they left out."""
         names = self.names(table.source)
@@ -538,9 +550,8 @@ class SqlMergeTarget:
         """The keys of the batch's rows whose unsent values are in a row that the table does not
         have."""
         with self._of(table):
-            staged, target = self._stage(table, batch), trees.table(self.names(table.source))
-            query = merge.missing(self._dialect, target, trees.table(staged), batch)
-            rows = self._client.query(query)
+            staged = self._stage(table, batch)
+            rows = self._client.query(self._missing(self.names(table.source), staged, batch))
             self._client.drop(staged)
             arrow = batch.schema.arrow_schema()
             wanted = pa.schema([arrow.field(n) for n in batch.schema.key])

@@ -107,6 +107,7 @@ PLUGIN = SourcePlugin(
     translate=_translate,
     objects=_objects,
     row_reader=_row_reader,
+    skips_marked=lambda params: bool(params.skip_origins),
     places=places,
     messages=MESSAGES,
 )

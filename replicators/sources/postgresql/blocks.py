@@ -25,6 +25,11 @@ BEGIN_BYTES = pump.PREFIX + pump.BEGIN_SIZE
 RELID = struct.Struct(">xI")
 
 
+def origin_of(message: bytes) -> str:
+    """The name in an Origin message, which follows its transaction's Begin."""
+    return message[9:].partition(b"\x00")[0].decode(errors="replace")
+
+
 class BlockCutter:
     """Holds the buffer that `pump` fills, and cuts it into blocks. Finished blocks wait in
     `ready`."""
@@ -145,6 +150,17 @@ class BlockCutter:
         self.buffer[start:end] = np.frombuffer(framed, np.uint8)
         self.state[pump.USED] = end
         self.state[pump.MESSAGES] += 1
+
+    def skip(self) -> None:
+        """Leave out the open transaction, of which only the beginning has come."""
+        state = self.state
+        if state[pump.IS_SKIPPING]:
+            return
+        state[pump.IS_SKIPPING] = 1
+        state[pump.USED] = state[pump.BEGIN_AT]
+        state[pump.MESSAGES] -= 1
+        if not state[pump.USED]:
+            state[pump.FIRST_AT] = pump.NEVER
 
     def emit_closed(self) -> None:
         """Put the complete transactions into a block. An unfinished one behind them stays in the

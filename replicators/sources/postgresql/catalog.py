@@ -25,7 +25,7 @@ from replicators.sources.postgresql.slots import SENDS_GENERATED
 from replicators.sources.postgresql.types import NativeType, column_type
 
 # For a table that was never analyzed, the rows are those that the server's statistics counted; its
-# size is unknown.
+# size is unknown. Our own tables beside copies are not listed.
 LIST = """
 SELECT n.nspname, c.relname,
        CASE WHEN c.relkind = 'p' THEN p.rows WHEN c.reltuples >= 0 THEN c.reltuples::bigint
@@ -45,6 +45,7 @@ LEFT JOIN LATERAL (
 ) p ON c.relkind = 'p'
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
   AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND NOT starts_with(c.relname, '_replicator_')
 ORDER BY n.nspname, c.relname
 """  # noqa: E501
 

@@ -24,12 +24,12 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import SnapshotWait
 from replicators.sources.postgresql import pump, slots, sql
 from replicators.sources.postgresql.binary import BinaryGuard
-from replicators.sources.postgresql.blocks import OPEN_BYTES, BlockCutter
+from replicators.sources.postgresql.blocks import OPEN_BYTES, BlockCutter, origin_of
 from replicators.sources.postgresql.connections import ReplicationConnection, connect
 from replicators.sources.postgresql.control import LogControl
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.offsets import Identity, lsn_to_text
-from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.params import ANY, PostgresqlParams
 
 __all__ = ["LogControl", "LogReader"]
 
@@ -41,7 +41,7 @@ server's small sends slows the server."""
 STATUS_SECONDS = 3.0
 EPOCH_2000_MICROSECONDS = 946_684_800_000_000
 STATUS = struct.Struct(">cQQQqB")
-XLOG_DATA, RELATION = b"wR"
+XLOG_DATA, RELATION, ORIGIN = b"wRO"
 TEXT_UPTO: dict[str, int] = {}
 """By slot, the start of a transaction that must be read in text, though no table that is chosen now
 needs it, and that was found out when a part of it was handed out already: whoever reads it next
@@ -54,6 +54,7 @@ class LogReader(Closing):
     def __init__(self, params: PostgresqlParams, slot_name: str) -> None:
         self.params = params
         self.slot = slot_name
+        self._skipped = params.skipped_origins
         self._link: ReplicationConnection | None = None
         self._cutter: BlockCutter | None = None
         self._guard: BinaryGuard | None = None
@@ -109,7 +110,7 @@ class LogReader(Closing):
         text = (
             f"START_REPLICATION SLOT {sql.name(self.slot)} LOGICAL {lsn_to_text(lsn)} "
             f"(proto_version '1', publication_names {sql.literal(names)}, "
-            f"binary '{str(self._is_binary).lower()}')"
+            f"binary '{str(self._is_binary).lower()}'{self._left_out(link)})"
         )
         result = link.pgconn.exec_(text.encode())
         if result.status != pq.ExecStatus.COPY_BOTH:
@@ -117,6 +118,11 @@ class LogReader(Closing):
             self.close()
             raise translate(error, self.params, slot=self.slot) from error
         self._send_status()
+
+    def _left_out(self, link: ReplicationConnection) -> str:
+        """From PostgreSQL 16 on, the server itself leaves out what has an origin."""
+        is_told = ANY in self._skipped and link.pgconn.server_version >= 160000
+        return ", origin 'none'" if is_told else ""
 
     def read(self, *, wait_seconds: float, max_bytes: int) -> LogBlock | None:
         """The next block; see `LogBlock` for where blocks end."""
@@ -238,6 +244,9 @@ class LogReader(Closing):
     def _other(self, message: bytes, cutter: BlockCutter) -> None:
         if message[0] == RELATION:
             self._relation(message, cutter)
+        elif message[0] == ORIGIN:
+            if self._skipped & {ANY, origin_of(message)}:
+                cutter.skip()
         else:
             cutter.append(message)
 

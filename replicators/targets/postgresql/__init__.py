@@ -3,8 +3,12 @@ driver."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replicators.connectors.capabilities import Delivery, TargetCapabilities
+from replicators.connectors.conflicts import Conflict
 from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.target import Target, TargetChecks, TargetPlugin
 from replicators.connectors.tasks import Tasks
 from replicators.targets.postgresql.messages import MESSAGES
@@ -28,6 +32,14 @@ def _writer(params: PostgresqlTargetParams, tasks: Tasks) -> Target:
     from replicators.targets.postgresql.writer import writer
 
     return writer(params, tasks.folder)
+
+
+def _conflicts(
+    params: PostgresqlTargetParams, tables: Sequence[TableId], limit: int
+) -> list[Conflict]:
+    from replicators.targets.postgresql.conflicts import conflicts
+
+    return conflicts(params, tables, limit)
 
 
 PLUGIN = TargetPlugin(
@@ -54,6 +66,8 @@ PLUGIN = TargetPlugin(
     writer=_writer,
     merge_seconds=lambda _: MERGE_SECONDS,
     setup=setup,
+    settles=lambda params: bool(params.origin),
+    conflicts=_conflicts,
     places=places,
     messages=MESSAGES,
 )

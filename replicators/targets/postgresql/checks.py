@@ -22,6 +22,7 @@ from replicators.connectors.view_fields import VIEW_ROW, view_problems
 from replicators.targets.postgresql import dependents, naming
 from replicators.targets.postgresql.connections import Connection, connect
 from replicators.targets.postgresql.errors import translate
+from replicators.targets.postgresql.origins import FUNCTIONS
 from replicators.targets.postgresql.params import PostgresqlTargetParams
 from replicators.targets.postgresql.publishing import quoted
 from replicators.targets.postgresql.types import enum_name, extension_of
@@ -67,6 +68,12 @@ UNION ALL SELECT 'the generated column ' || attname FROM pg_attribute
 WHERE attrelid = %(oid)s AND NOT attisdropped AND (attidentity = 'a' OR attgenerated <> '')
 UNION ALL SELECT 'the trigger ' || tgname FROM pg_trigger
 WHERE tgrelid = %(oid)s AND NOT tgisinternal
+ORDER BY 1
+"""
+REFUSED = """
+SELECT p.oid::regprocedure::text FROM pg_proc p
+WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname = ANY(%s)
+  AND NOT has_function_privilege(p.oid, 'EXECUTE')
 ORDER BY 1
 """
 VIEWS = """
@@ -190,12 +197,27 @@ class PostgresqlTargetChecks(Closing):
             yield Problem.of(
                 "target:postgresql-encoding", database=self.params.database, encoding=encoding
             )
+        if self.params.origin:
+            yield from self._two_way(connection)
         if self.params.schema:
             yield from self._schemas(connection, [naming.cut(self.params.schema)])
         if tablespace is not None and not may_use:
             yield Problem.of(
                 "target:postgresql-tablespace", tablespace=sql.name(tablespace), **facts
             )
+
+    def _two_way(self, connection: Connection) -> Iterator[Problem]:
+        """What marked writes and the commit times of rows need."""
+        row = connection.execute("SHOW track_commit_timestamp").fetchone()
+        if row is None or row[0] != "on":
+            yield Problem.of("target:postgresql-commit-times")
+        user = sql.name(self.params.user)
+        refused = [f for (f,) in connection.execute(REFUSED, [list(FUNCTIONS)]).fetchall()]
+        if refused:
+            statements = " ".join(
+                f"`GRANT EXECUTE ON FUNCTION {function} TO {user};`" for function in refused
+            )
+            yield Problem.of("target:postgresql-origin-right", user=user, statements=statements)
 
     def _schemas(self, connection: Connection, wanted: list[str]) -> Iterator[Problem]:
         """Rights on each schema; on the database where a schema is still to be made."""

@@ -28,6 +28,7 @@ from replicators.targets.postgresql.connections import Connection, Connections
 from replicators.targets.postgresql.encoding import Field
 from replicators.targets.postgresql.enums import Enums, add_further, labels_of
 from replicators.targets.postgresql.errors import translate
+from replicators.targets.postgresql.origins import Origin
 from replicators.targets.postgresql.params import PostgresqlTargetParams
 from replicators.targets.postgresql.portions import Portions, records_of
 from replicators.targets.postgresql.publishing import quoted
@@ -66,6 +67,7 @@ class PostgresqlClient:
         self.params = params
         self._connections = Connections(params)
         self._transactions = Transactions(self._connections)
+        self._origin = Origin(params.origin, self._connections)
         self._loaded: dict[Names, int] = {}
         self._staged: dict[Names, staging.Staged] = {}
         self._enums = Enums(params.schema)
@@ -191,7 +193,7 @@ class PostgresqlClient:
         if self._transactions.is_done(job):
             return
         self._make_types()
-        with self._transactions.begin(job) as connection:
+        with self._origin.marking(), self._transactions.begin(job) as connection:
             self._look(connection, steps)
             self._run(connection, steps)
 

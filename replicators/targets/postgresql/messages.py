@@ -253,6 +253,30 @@ MESSAGES: Mapping[str, Message] = {
         "A re-sync deletes and inserts all rows in one transaction: it takes longer, and needs "
         "room for all rows twice.",
     ),
+    "target:postgresql-commit-times": Message(
+        "Commit times are not kept",
+        "The target's server has `track_commit_timestamp = off`, so that nobody can say which of "
+        "two changes came later.",
+        "Run `ALTER SYSTEM SET track_commit_timestamp = on;` and restart the server, on both "
+        "sides.",
+        "Nothing is merged.",
+        help=Help.EDIT,
+    ),
+    "target:postgresql-origin-right": Message(
+        "Writes may not be marked",
+        "The user `{user}` may not use replication origins at the target.",
+        "Run as an administrator in the target's database: {statements}",
+        "Nothing is merged.",
+        help=Help.EDIT,
+    ),
+    "target:postgresql-two-way-copy": of_table(
+        "A copy would replace what was written here",
+        "The target table of `{table}` is replicated both ways, so it is not copied afresh.",
+        "Compare the tables on the page *Verify* and repair the rows that differ. For a fresh copy "
+        "stop both ways, drop the table at the target and re-sync it; the way back then has to be "
+        "built anew.",
+        _STOPS,
+    ),
     "target:postgresql-extension": of_table(
         "Type kept as text",
         "Column `{column}` of table `{table}` has the type `{extension}`, which the database "

@@ -12,6 +12,10 @@ SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 PROGRESS = "_replicator_progress"
 MESSAGES = "_replicator_messages"
 """The table with the messages of all tables, in the target's schema."""
+DELETES = "_replicator_deletes"
+"""What others deleted in tables that are replicated both ways."""
+CONFLICTS = "_replicator_conflicts"
+"""Changes that lost there."""
 OWN = "_replicator"
 """Names of our own tables begin with this."""
 

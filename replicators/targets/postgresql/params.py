@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from replicators.connectors.params import param
@@ -9,6 +10,7 @@ from replicators.connectors.postgres.params import host, password, places, port,
 from replicators.connectors.view_fields import current_views, view_suffix
 
 __all__ = ["PostgresqlTargetParams", "places"]
+_ORIGIN = re.compile(r"[a-z][a-z0-9_]{0,59}")
 
 
 def _schema_fault(text: str) -> str:
@@ -17,6 +19,12 @@ def _schema_fault(text: str) -> str:
     if text.startswith("pg_"):
         return "must not begin with pg_: PostgreSQL keeps such names for itself"
     return ""
+
+
+def _origin_fault(text: str) -> str:
+    if not text or _ORIGIN.fullmatch(text):
+        return ""
+    return "must have 1 to 60 lower-case letters, digits and underscores, and begin with a letter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,15 @@ class PostgresqlTargetParams:
         help="Where the tables appear; empty: one schema for each schema of the source.",
         default="",
         check=_schema_fault,
+    )
+    origin: str = param(
+        "Two-way: replication origin",
+        help="For a database that others write to as well and that is replicated back: the name "
+        "with which each write is marked, so that the way back leaves it out. Where both sides "
+        "changed a row, the later commit wins. Mirrors with a key only. Empty: off.",
+        default="",
+        check=_origin_fault,
+        is_movable=True,
     )
     current_views: bool = current_views()
     view_suffix: str = view_suffix()

@@ -36,4 +36,26 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
             ),
         ),
         SetupStep("Let it make tables", f"{where} Run this in the target's database.", rights),
+        *(_two_way(role) if values.get("origin") else ()),
+    )
+
+
+def _two_way(role: str) -> tuple[SetupStep, ...]:
+    """What a database needs that is replicated back."""
+    functions = ("create(text)", "session_setup(text)", "session_reset()")
+    return (
+        SetupStep(
+            "Keep the times of commits",
+            "Restart the server afterwards. Each replicator also takes one of "
+            "`max_replication_slots` (from PostgreSQL 18 on `max_active_replication_origins`).",
+            ("ALTER SYSTEM SET track_commit_timestamp = on;",),
+        ),
+        SetupStep(
+            "Let it mark its writes",
+            "Run this in the target's database, as an administrator.",
+            tuple(
+                f"GRANT EXECUTE ON FUNCTION pg_replication_origin_{name} TO {role};"
+                for name in functions
+            ),
+        ),
     )

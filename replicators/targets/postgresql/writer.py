@@ -11,6 +11,7 @@ from replicators.connectors.sql.together import TogetherTarget
 from replicators.targets.postgresql import naming
 from replicators.targets.postgresql.client import PostgresqlClient
 from replicators.targets.postgresql.params import PostgresqlTargetParams
+from replicators.targets.postgresql.two_way import TwoWayTarget
 from replicators.targets.postgresql.types import is_wider
 
 DEFERRED = Statement(exp.Command(this="SET", expression="CONSTRAINTS ALL DEFERRED"))
@@ -25,4 +26,7 @@ def writer(params: PostgresqlTargetParams, folder: str) -> TogetherTarget:
         view=lambda names: naming.view(params, names),
     )
     client = PostgresqlClient(params)
-    return TogetherTarget(client, places, Types(client.native, is_wider), before=(DEFERRED,))
+    types = Types(client.native, is_wider)
+    if params.origin:
+        return TwoWayTarget(client, places, types, before=(DEFERRED,), origin=params.origin)
+    return TogetherTarget(client, places, types, before=(DEFERRED,))

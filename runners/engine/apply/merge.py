@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from replicators.connectors import files as folder
+from replicators.connectors.conflicts import Settles
 from replicators.connectors.model.changes import (
     OpCounts,
     first_sequence,
@@ -227,6 +228,7 @@ class Merger(Applier):
         self._filler = filler
         self._spending = spending or Spending(store, None)
         self._ahead: set[TableId] = set()
+        self._is_timed = isinstance(writer, Settles) and writer.settles
 
     def is_ahead(self, table: TableId) -> bool:
         """Whether the table's last merge has values that were read at the source, maybe from a
@@ -293,7 +295,7 @@ class Merger(Applier):
     ) -> Folded | None:
         """The next batch of the table, whose copy has the batch's schema then. None where no
         sequence is free for another commit."""
-        plan = self._plan(row, files, reached)
+        plan = replace(self._plan(row, files, reached), times=self._is_timed)
         if plan.sequence <= row.token_sequence:
             return None
         batch, counts = fold_with_quarantined(self._store, row, plan) or fold_batch(

@@ -8,7 +8,7 @@ unsent columns need no special case.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -128,6 +128,12 @@ def after_truncate(changes: pa.Table, op: np.ndarray[Any, Any]) -> tuple[pa.Tabl
     return changes.slice(int(barriers[-1]) + 1), True
 
 
+def truncated_at(changes: pa.Table, op: np.ndarray[Any, Any]) -> datetime | None:
+    """When the last truncate was committed."""
+    barriers = np.flatnonzero(op == int(Op.TRUNCATE))
+    return changes.column("_committed_at")[int(barriers[-1])].as_py() if len(barriers) else None
+
+
 def fold_inserts(changes: pa.Table, schema: TableSchema) -> Folded:
     """For tables without a key: the inserts after the last truncate, as they are."""
     changes, truncate = after_truncate(changes, changes.column("_op").to_numpy())
@@ -141,14 +147,24 @@ def fold_inserts(changes: pa.Table, schema: TableSchema) -> Folded:
     )
 
 
-def fold(changes: pa.Table, schema: TableSchema) -> Folded:
+def fold(changes: pa.Table, schema: TableSchema, *, timed: bool = False) -> Folded:
     """Fold `changes` (a change file's columns, ascending `_sequence`, one schema version) by
-    `schema.key`."""
-    changes, truncate = after_truncate(changes, changes.column("_op").to_numpy())
+    `schema.key`. `timed`: as `FoldedBatch.timed` says."""
+    op = changes.column("_op").to_numpy()
+    emptied_at = truncated_at(changes, op) if timed else None
+    changes, truncate = after_truncate(changes, op)
     coded = coded_keys(changes, schema)
     partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)
     state = replay(coded.op, coded.new, coded.old, unsent, coded.total)
-    return _assemble(changes, schema, coded.columns, coded.first, state, partial, truncate)
+    keeps_deleted = timed or not truncate
+    found, last = _assemble(
+        changes, schema, coded.columns, coded.first, state, partial, truncate, keeps_deleted
+    )
+    if not timed:
+        return found
+    times = changes.column("_committed_at").take(pa.array(last))
+    rows = found.rows.append_column("_committed_at", times)
+    return replace(found, rows=rows, truncated_at=emptied_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +232,12 @@ def _assemble(
     state: tuple[np.ndarray[Any, Any], ...],
     partial: list[int],
     truncate: bool,
-) -> Folded:
+    keeps_deleted: bool,
+) -> tuple[Folded, np.ndarray[Any, Any]]:
+    """The folded rows, and the number of each one's last change."""
     last, gone, origin, sent_by = state
     kept = np.flatnonzero((last >= 0) & (gone == 0))
-    deleted = np.flatnonzero((last >= 0) & (gone == 1)) if not truncate else np.zeros(0, np.int64)
+    deleted = np.flatnonzero((last >= 0) & (gone == 1)) if keeps_deleted else np.zeros(0, np.int64)
     places = np.concatenate([kept, deleted])
     key_rows = {n: k.take(pa.array(first[places])) for n, k in zip(schema.key, keys, strict=True)}
     blank = np.zeros(len(deleted), np.int64)
@@ -246,7 +264,7 @@ def _assemble(
     struct = origin_column(keys, first, origins, schema)
     at = rows_out.schema.get_field_index("_origin")
     rows_out = rows_out.set_column(at, "_origin", struct)
-    return Folded(rows_out, truncate, names, has_origins)
+    return Folded(rows_out, truncate, names, has_origins), last[places]
 
 
 def bitmap(missing: np.ndarray[Any, Any], partial: list[int], schema: TableSchema) -> pa.Array:

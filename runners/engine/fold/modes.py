@@ -27,12 +27,17 @@ through one folding."""
 
 
 def folded(
-    changes: pa.Table, schema: TableSchema, mode: Mode, *, no_inserts: bool = False
+    changes: pa.Table,
+    schema: TableSchema,
+    mode: Mode,
+    *,
+    no_inserts: bool = False,
+    timed: bool = False,
 ) -> Folded:
     """The changes, folded as the mode asks; with `no_inserts`, as `fold_no_inserts` does for modes
-    with keys."""
+    with keys. `timed`: see `FoldPlan`."""
     if no_inserts:
         return fold_no_inserts(changes, schema, mode)
     if mode in FOLDS:
         return FOLDS[mode](changes, schema)
-    return fold(changes, schema) if schema.key else fold_inserts(changes, schema)
+    return fold(changes, schema, timed=timed) if schema.key else fold_inserts(changes, schema)

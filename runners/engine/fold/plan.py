@@ -52,7 +52,8 @@ a time."""
 class FoldPlan:
     """One merge's input: files of one schema version. Their rows count that lie past `after` and
     not before `position`, and whose `_op` is not in `excluded`. `no_inserts`: inserts are read, but
-    add no row. `task_bytes`: how many bytes of files one task takes."""
+    add no row. `task_bytes`: how many bytes of files one task takes. `times`: the batch is
+    `FoldedBatch.timed`, where mode and table can be."""
 
     schema: TableSchema
     files: tuple[ChangeFileRow, ...]
@@ -64,6 +65,13 @@ class FoldPlan:
     mode: Mode = Mode.MIRROR
     no_inserts: bool = False
     task_bytes: int = BYTES_A_TASK
+    times: bool = False
+
+    @property
+    def timed(self) -> bool:
+        """Whether each row says when it was committed."""
+        is_plain = self.mode is Mode.MIRROR and not self.no_inserts
+        return self.times and is_plain and bool(self.schema.key)
 
     @property
     def rows(self) -> int:
@@ -187,6 +195,7 @@ def fold_to_file(
     truncate: bool = False,
     mode: Mode = Mode.MIRROR,
     no_inserts: bool = False,
+    timed: bool = False,
 ) -> FoldPart:
     """Fold and write one Parquet file."""
     if mode is Mode.MULTISET:
@@ -194,7 +203,7 @@ def fold_to_file(
     counts = counts_of(changes)
     if no_inserts:
         counts = replace(counts, inserts=0)
-    found = folded(changes, schema, mode, no_inserts=no_inserts)
+    found = folded(changes, schema, mode, no_inserts=no_inserts, timed=timed)
     if mode is Mode.MIRROR:
         found = filtered(found, schema)
     _write(found.rows, path)
@@ -243,6 +252,7 @@ def batch_of(plan: FoldPlan, parts: Sequence[FoldPart]) -> tuple[FoldedBatch, Op
         mode=plan.mode,
         truncated_at=min((p.truncated_at for p in parts if p.truncated_at), default=None),
         no_inserts=plan.no_inserts,
+        timed=plan.timed,
     )
     return batch, counts
 
@@ -250,7 +260,14 @@ def batch_of(plan: FoldPlan, parts: Sequence[FoldPart]) -> tuple[FoldedBatch, Op
 def _fold_plan(plan: FoldPlan) -> FoldPart:
     path = f"{plan.prefix}-0.parquet"
     changes = read_changes(plan)
-    return fold_to_file(changes, plan.schema, path, mode=plan.mode, no_inserts=plan.no_inserts)
+    return fold_to_file(
+        changes,
+        plan.schema,
+        path,
+        mode=plan.mode,
+        no_inserts=plan.no_inserts,
+        timed=plan.timed,
+    )
 
 
 def _fold_bucket(bucket: int, plan: FoldPlan, buckets: int, truncate: bool) -> FoldPart | None:
@@ -265,13 +282,14 @@ def _fold_bucket(bucket: int, plan: FoldPlan, buckets: int, truncate: bool) -> F
         truncate=truncate,
         mode=plan.mode,
         no_inserts=plan.no_inserts,
+        timed=plan.timed,
     )
 
 
 def _fold_in_tasks(tasks: Tasks, plan: FoldPlan) -> list[FoldPart]:
     is_linked = any(f.has_key_changes and f.unsent for f in plan.files)
     is_emptied = any(f.counts.truncates for f in plan.files)
-    is_whole = plan.mode in NEEDS_BARRIERS and is_emptied
+    is_whole = (plan.timed or plan.mode in NEEDS_BARRIERS) and is_emptied
     # One folding has to follow each row through all of its key changes.
     is_whole |= plan.no_inserts and (is_emptied or any(f.has_key_changes for f in plan.files))
     fits_one = plan.rows <= ROWS_A_TASK and plan.size_bytes <= plan.task_bytes

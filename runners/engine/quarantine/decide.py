@@ -261,4 +261,5 @@ def fold_with_quarantined(
         store.log("WARNING", text, row.id)
     failpoints.hit("rows_quarantined")
     path = f"{plan.prefix}-0.parquet"
-    return batch_of(plan, [fold_to_file(separated.fit, plan.schema, path, mode=plan.mode)])
+    part = fold_to_file(separated.fit, plan.schema, path, mode=plan.mode, timed=plan.timed)
+    return batch_of(plan, [part])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from dataclasses import replace
 
@@ -149,3 +150,24 @@ def test_joined_ranges_cover_all_parts_and_stay_few() -> None:
     assert all(any(a <= low and high <= b for a, b in joined) for [(low, high)] in parts)
     assert join_ranges([[(1, 9)], [(2, 3)], [(5, 6), (8, 11)]]) == [(1, 11)]
     assert join_ranges([[(1, 2)], []]) == []
+
+
+def test_a_timed_fold_says_when_each_key_changed_last() -> None:
+    """Also a key that was given up, and one that was deleted after a TRUNCATE (`Settles`)."""
+    start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    changes = [
+        Change(Op.INSERT, (1, "x"), ("a", "b"), at=1),
+        Change(Op.TRUNCATE, (0, "x"), at=2),
+        Change(Op.INSERT, (2, "x"), ("a", "b"), at=3),
+        Change(Op.DELETE, (3, "x"), at=4),
+        Change(Op.UPDATE, (5, "x"), ("c", "d"), old=(4, "x"), at=5),
+        Change(Op.UPDATE, (2, "x"), ("e", None), frozenset({"b"}), at=6),
+    ]
+    folded = fold(table_of(changes), SCHEMA, timed=True)
+    found = {
+        row["id"]: (row["_delete"], (row["_committed_at"] - start).total_seconds())
+        for row in folded.rows.to_pylist()
+    }
+    assert found == {2: (False, 6), 3: (True, 4), 4: (True, 5), 5: (False, 5)}
+    assert folded.truncated_at == start + dt.timedelta(seconds=2)
+    assert "_committed_at" not in fold(table_of(changes), SCHEMA).rows.column_names

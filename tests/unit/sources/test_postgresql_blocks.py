@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from replicators.connectors.model.schema import TableSchema
-from replicators.sources.postgresql.blocks import BlockCutter
+from replicators.sources.postgresql.blocks import BlockCutter, origin_of
 from replicators.sources.postgresql.offsets import Identity
-from tests.unit.sources.pgoutput_messages import TEXT, FakeTable, Sent, begin
+from tests.unit.sources.pgoutput_messages import TEXT, FakeTable, Sent, begin, commit
 
 ITEMS = FakeTable(70, "items", (Sent("id", is_key=True), Sent("note", TEXT)))
 
@@ -41,3 +41,31 @@ def test_a_first_relation_that_was_not_described_so_begins_a_segment(
     assert cutter.context_version == version
     cutter.relation(sent.relation())
     assert cutter.context_version == version
+
+
+def test_a_transaction_of_an_origin_is_left_out() -> None:
+    """What older servers than 16 send of it is dropped, its table's description is kept, and the
+    position moves on."""
+    cutter = BlockCutter(0, Identity("1", 1), is_binary=True)
+    cutter.expect([described(ITEMS)])
+    message = b"O" + bytes(8) + b"from_b\0"
+    assert origin_of(message) == "from_b"
+    for is_left_out in (False, True, False):
+        cutter.place(begin())
+        if is_left_out:
+            cutter.skip()
+            cutter.skip()
+        cutter.relation(ITEMS.relation())
+        cutter.place(ITEMS.insert("1", "note"))
+        cutter.place(commit())
+    cutter.emit_closed()
+    (block,) = cutter.ready
+    assert block.data.count(b"note") == 2 + 2  # a Relation has the column's name
+    assert block.messages == 8
+    cutter.place(begin())
+    cutter.skip()
+    cutter.place(ITEMS.insert("1", "note"))
+    cutter.place(commit())
+    cutter.emit_closed()
+    assert len(cutter.ready) == 1
+    assert not cutter.is_open
