@@ -53,6 +53,10 @@ LINES = {
         "lag_postgresql",
         "the time from a commit at PostgreSQL to the commit at another server",
     ),
+    "postgresql-together": (
+        "together",
+        "all tables merged in one transaction of PostgreSQL, beside each by itself",
+    ),
     "bigquery-copy": (
         "copy_into",
         "a first copy of a PostgreSQL table into an emulator of BigQuery, beside dlt",
