@@ -28,7 +28,7 @@ PLACES = {
         "namespace", "schema_namespaces", "table_prefix", "name_case",
     },
     "files": {"location", "format", "bucket", "compression"},
-    "postgresql": {"database", "schema"},
+    "postgresql": {"database", "schema", "origin"},
     "mysql": {"database"},
     "bigquery": {"project", "dataset", "location", "endpoint"},
     "snowflake": {"account", "database", "schema"},

@@ -52,7 +52,6 @@ class PostgresqlTargetParams:
         "changed a row, the later commit wins. Mirrors with a key only. Empty: off.",
         default="",
         check=_origin_fault,
-        is_movable=True,
     )
     current_views: bool = current_views()
     view_suffix: str = view_suffix()
