@@ -77,7 +77,7 @@ def test_no_reader_finds_one_whatever_step_a_run_dies_at(
     kind = PostgresTargetWorld
     with world_maker(kind=kind, copies=copies, options=TOGETHER, **FAMILIES) as world:
         reader = Reader(copies.connect, REPEATABLE, "shop.")
-        walk(world, reader, 2 * STEPS, looks=500)
+        walk(world, reader, 2 * STEPS, looks=200)
         assert reader.found == {}
         ends_well(world)
 
