@@ -124,6 +124,10 @@ RETENTION_ACTIONS = (
         "disk. The replicator stops, and all of its tables need a re-sync.",
     ),
 )
+OWNER_GONE = (
+    Choice("keep", "Go on", "Nothing changes."),
+    Choice("stop", "Pause", "The replicator is paused. Whoever resumes it becomes its owner."),
+)
 FIRST_COPY = (
     Choice("copy", "Copy the rows first", "Then their changes follow."),
     Choice(
@@ -260,6 +264,12 @@ class Options:
         applies="at the next start",
     )  # fmt: skip
 
+    owner_gone: str = _choice(
+        "When its owner loses the right", OWNER_GONE,
+        help="What becomes of the replicator once the person who made it is deactivated or may "
+             "not edit any more.",
+        applies="at once",
+    )  # fmt: skip
     log_level: str = _choice(
         "Log", LOG_LEVELS,
         help="How much the replicator's log tells.",

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import AbstractBaseUser, User
 from django.db import transaction
 from django.utils import timezone
 
 from replicators.config import parse_tables
 from replicators.connectors.model.schema import TableId
 from replicators.models import DesiredState, Replicator
+from replicators.permissions import can_edit
 from replicators.services import replicator_choose, tables_changed
 from runners.events.write import act_add
 from runners.models import Progress, Run, Table
@@ -109,6 +110,21 @@ def _ask(replicator: Replicator, state: DesiredState) -> bool:
     return bool(found.update(desired_state=state, updated_at=timezone.now()))
 
 
+def _take_on(row: Replicator, actor: Actor) -> None:
+    """Hand a replicator over to who resumes it, where it stops without an owner who may edit."""
+    owner, now = row.created_by, cast(User | None, actor)
+    if now is None or owner is None or row.options.get("owner_gone") != "stop" or can_edit(owner):
+        return
+    Replicator.objects.filter(pk=row.pk).update(created_by=now)
+    act_add(
+        "replicator_handed_over",
+        replicator=row,
+        actor=now,
+        old={"owner": actor_name(owner)},
+        new={"owner": actor_name(now)},
+    )
+
+
 @transaction.atomic
 def run_from_now(replicator: Replicator, actor: Actor, event: str) -> Replicator:
     """Ask it to run at once and forget its failures; `event` names the action."""
@@ -116,6 +132,7 @@ def run_from_now(replicator: Replicator, actor: Actor, event: str) -> Replicator
     tables_sync(row)
     back_off_clear(row)
     before = row.desired_state
+    _take_on(row, actor)
     _ask(row, DesiredState.RUNNING)
     act_add(event, replicator=row, actor=actor, **_state(before, DesiredState.RUNNING))
     nudge()

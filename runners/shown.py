@@ -191,6 +191,8 @@ class RunView:
             case "change":
                 by = f" by {self.stopped_by}" if self.stopped_by else ""
                 return f"Restarted{by}, with new settings"
+            case "owner":
+                return "Paused: its owner may not edit any more"
             case "retention":
                 return "Paused for another replicator's log"
             case "shutdown":

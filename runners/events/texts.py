@@ -14,6 +14,7 @@ SCHEMA_EVENTS = frozenset(
         "table_given_up",
         "tables_appeared",
         "source_waits",
+        "replicator_owner_gone",
         "replicator_paused_for",
         "replicator_resumed_after",
         "retention_others_paused",
@@ -36,6 +37,8 @@ def schema_text(kind: str, facts: Mapping[str, Any]) -> str:
         )
     name = facts.get("name", "")
     match kind:
+        case "replicator_owner_gone":
+            return f"`{facts.get('owner', '')}` made it. Whoever resumes it becomes its owner."
         case "replicator_paused_for":
             return f"The source keeps its log for `{name}` for a few hours only."
         case "replicator_resumed_after":

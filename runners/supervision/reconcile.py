@@ -20,6 +20,7 @@ from runners.supervision.backoff import LAST_SECONDS
 from runners.supervision.capacity import run_waits
 from runners.supervision.dispatch import send
 from runners.supervision.guard import guard_retention
+from runners.supervision.owners import guard_owners
 from runners.supervision.supervisor import LEASE_MARGIN, START_LEASE, run_lose, unwatched
 from runners.transitions import IllegalTransition, run_transition
 
@@ -35,6 +36,7 @@ def reconcile_runs(now: datetime | None = None) -> None:
     now = now or timezone.now()
     Sign.objects.update_or_create(name=SIGN, defaults={"at": now})
     guard_retention(now)
+    guard_owners()
     _stop_unwanted()
     _watch(now)
     _start(now)

@@ -61,6 +61,8 @@ EVENTS = {
     "replicator_retry_asked": ("reload", "Retry requested"),
     "run_waits": ("hourglass", "Waiting for a free run"),
     "replicator_paused": ("player-pause", "Paused"),
+    "replicator_owner_gone": ("player-pause", "Paused: its owner may not edit any more"),
+    "replicator_handed_over": ("user", "Has a new owner"),
     "replicator_paused_for": ("player-pause", "Paused for another replicator's log"),
     "replicator_resumed_after": ("player-play", "Resumed by itself"),
     "retention_others_paused": ("alert-triangle", "Another replicator paused"),
@@ -121,6 +123,7 @@ _ORIGINS = {
     "user": "The replicator was paused or deleted.",
     "shutdown": "The worker was shut down.",
     "error": "It could not go on.",
+    "owner": "Its owner may not edit any more.",
     "retention": "It is paused while another replicator catches up.",
     "change": "It starts again, with what was changed.",
 }
