@@ -32,7 +32,9 @@ PLUGIN = TargetPlugin(
     summary="Every change as a message in Kafka topics, in JSON or Avro, in order by key.",
     params=KafkaParams,
     unseen="Whether the user may use the topics is seen once tables are assessed.",
-    capabilities=TargetCapabilities(delivery=Delivery.AT_LEAST_ONCE, modes=(Mode.APPEND,)),
+    capabilities=TargetCapabilities(
+        delivery=Delivery.AT_LEAST_ONCE, modes=(Mode.APPEND,), rejects_rows=True
+    ),
     fit=fit,
     checks=_checks,
     writer=_writer,

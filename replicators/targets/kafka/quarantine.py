@@ -12,6 +12,8 @@ messages of a key, they are sent.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from collections.abc import Callable, Iterator, Set
 from urllib.parse import quote
@@ -24,7 +26,7 @@ from replicators.connectors import files
 from replicators.connectors.feed.messages import MESSAGES
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.schema import TableId
-from replicators.connectors.target import BatchKind, ChangeBatch
+from replicators.connectors.target import BatchKind, ChangeBatch, RefusedRow
 
 KEPT = MESSAGES.append(pa.field("size", pa.int64(), nullable=False))
 OVERHEAD = 300
@@ -102,12 +104,14 @@ class Waiting:
 
 
 class Quarantine:
-    """What waits of one table. `needs`: the largest message of each key that waits."""
+    """What waits of one table. `needs`: the largest message of each key that waits. `looks` grows
+    whenever something may have changed."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.needs: dict[bytes | None, int] = {}
         self.messages = 0
+        self.looks = 0
         self._is_swept = False
         self._look()
 
@@ -164,6 +168,18 @@ class Quarantine:
         self._keep(lambda part: pc.invert(self._fits(part, limit)))
         self._look()
 
+    def listed(self, limit: int, most: int) -> list[RefusedRow]:
+        """The first messages, for people; `limit`: what the topic takes."""
+        found: dict[int, RefusedRow] = {}
+        for part in self._parts():
+            columns = [part.column(n).to_pylist() for n in ("_sequence", "key", "size")]
+            for sequence, key, size in zip(*columns, strict=True):
+                if len(found) >= most:
+                    return sorted(found.values(), key=lambda r: r.number)
+                number = _number(sequence, key)
+                found[number] = RefusedRow(number, _shown(key), _why(size, limit))
+        return sorted(found.values(), key=lambda r: r.number)
+
     def clear(self) -> None:
         """Remove all."""
         if files.has_folder(self.folder):
@@ -186,6 +202,7 @@ class Quarantine:
 
     def _look(self) -> None:
         self.needs, self.messages = {}, 0
+        self.looks += 1
         for path in self._paths():
             found = files.read_table(path, columns=["key", "size"])
             self.messages += found.num_rows
@@ -207,6 +224,26 @@ class Quarantine:
 
 
 _KEPT, _SNAPSHOT, _CHANGES = "kept-", "snapshot-", "changes-"
+
+
+def _number(sequence: int, key: bytes | None) -> int:
+    """Negative, and another one for each message."""
+    text = b"%d " % sequence + (key or b"")
+    return -1 - (int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 2)
+
+
+def _shown(key: bytes | None) -> str:
+    """The message's key as a JSON object; one that is no JSON, as in Avro, by its hex digits."""
+    try:
+        return json.dumps({"key": json.loads(key) if key is not None else None})
+    except ValueError:
+        return json.dumps({"key": (key or b"").hex()})
+
+
+def _why(size: int, limit: int) -> str:
+    if size > limit:
+        return f"The message has {size:,} bytes, and the topic takes {limit:,}."
+    return "It waits behind another message of its key, so that their order stays."
 
 
 def _name(path: str) -> str:

@@ -27,7 +27,7 @@ from replicators.connectors.feed.messages import (
 from replicators.connectors.feed.registry import ids_of
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import ChangeBatch, Resolved, TargetTable
+from replicators.connectors.target import ChangeBatch, RefusedRow, Resolved, TargetTable
 from replicators.connectors.tasks import Tasks
 from replicators.targets.kafka.encoding import Encoding, Made, Work, routed, works, write_messages
 from replicators.targets.kafka.errors import Heard, translated
@@ -71,6 +71,7 @@ class KafkaSink:
         self._claims: dict[str, Claim] | None = None
         self._known: dict[str, tuple[float, Topic]] = {}
         self._waiting: dict[TableId, Quarantine] = {}
+        self._listed: dict[TableId, int] = {}
 
     def names(self, table: TableId) -> tuple[str, ...]:
         """The topic."""
@@ -233,6 +234,31 @@ class KafkaSink:
         if self._params.topic:
             found.append(("table", f"{table.schema}.{table.name}".encode()))
         return found
+
+    def refused(self, table: TargetTable, limit: int) -> list[RefusedRow] | None:
+        """The first messages that wait."""
+        waiting = self._quarantine(table.source)
+        if self._listed.get(table.source) == waiting.looks:
+            return None
+        found: list[RefusedRow] = []
+        if waiting.messages:
+            name = topic_name(self._params, table.source)
+            with translated(table.source, name, self._heard):
+                found = waiting.listed(self._topic(name, waiting).limit, limit)
+        self._listed[table.source] = waiting.looks
+        return found
+
+    def replay(self, table: TargetTable) -> None:
+        """Ask what the topic takes now, and send what waits of keys whose messages fit."""
+        waiting = self._quarantine(table.source)
+        if not waiting.messages:
+            return
+        name = topic_name(self._params, table.source)
+        with translated(table.source, name, self._heard):
+            claim = self._claim(table, name)
+            self._known.pop(name, None)
+            topic = self._topic(name, waiting)
+            again_where_lost(lambda: self._replay(table.source, topic, claim, 0.0))
 
     def resolved(self, table: TargetTable, mark: Resolved) -> None:
         """Tell every partition. The time is recorded first, so it never goes back."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 
 from replicators.connectors.feed.messages import MESSAGES, not_before
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.schema import TableId, TableSchema
-from replicators.connectors.target import BatchKind, ChangeBatch
-from replicators.targets.kafka.quarantine import OVERHEAD, Quarantine, Sieve, Waiting
+from replicators.connectors.params import parse
+from replicators.connectors.target import BatchKind, ChangeBatch, TargetTable
+from replicators.targets.kafka.params import KafkaParams
+from replicators.targets.kafka.quarantine import OVERHEAD, Quarantine, Sieve, Waiting, _shown
+from replicators.targets.kafka.topics import Claim, Topic
+from replicators.targets.kafka.writer import KafkaSink
 
 LIMIT = 1000
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -126,3 +133,57 @@ def test_messages_that_waited_count_as_changes_of_the_last_mark() -> None:
         AT.timestamp() + 5
     ] * 2
     assert not_before(batch((1, "a", 1)), 0.0).equals(batch((1, "a", 1)))
+
+
+def test_what_waits_is_listed_with_its_key_and_why(tmp_path: Path) -> None:
+    """Guards the page: a person must see which keys wait, and what the topic would have to take.
+    A message that comes twice is one line; a key in Avro is shown by its digits."""
+    quarantine = Quarantine(str(tmp_path))
+    put(quarantine, 0, (1, "[7]", LIMIT), (2, "[7]", 10), (3, "[8]", 10))
+    found = quarantine.listed(LIMIT, 10)
+    assert [r.key for r in found] == ['{"key": [7]}'] * 2
+    assert {r.reason for r in found} == {
+        f"The message has {LIMIT + OVERHEAD + 3:,} bytes, and the topic takes {LIMIT:,}.",
+        "It waits behind another message of its key, so that their order stays.",
+    }
+    assert all(r.number < 0 for r in found) and len({r.number for r in found}) == 2
+    assert len(quarantine.listed(LIMIT, 1)) == 1
+    assert _shown(b"\x00\xff") == '{"key": "00ff"}' and _shown(None) == '{"key": null}'
+
+
+class Cluster(KafkaSink):
+    """A sink whose topic takes `limit` bytes, and which writes down what it sends."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        params = parse(KafkaParams, {"servers": "localhost:9"})
+        super().__init__(params, cast(Any, SimpleNamespace(folder=str(folder))))
+        self.limit = limit
+        self.sent: list[int] = []
+        self._sender = cast(Any, SimpleNamespace(send=self._take))
+
+    def _take(self, name: str, made: Iterable[pa.RecordBatch], headers: Any) -> int:
+        for part in made:
+            self.sent += sequences(part)
+        return len(self.sent)
+
+    def _topic(self, name: str, waiting: Quarantine | None = None) -> Topic:
+        return cast(Topic, SimpleNamespace(name=name, limit=self.limit, partitions=1))
+
+    def _claim(self, table: TargetTable, name: str) -> Claim:
+        return Claim("r1", 1, 1)
+
+
+def test_a_person_sends_what_waits_again_once_the_topic_takes_it(tmp_path: Path) -> None:
+    """Guards `RejectsRows` for Kafka: the list is given once for each change, and is empty after
+    all messages were sent; while the topic takes no more than before, they stay."""
+    table = TargetTable(SCHEMA.id, "r1", 1)
+    sink = Cluster(tmp_path, LIMIT)
+    put(sink._quarantine(table.source), 0, (1, "[7]", LIMIT), (2, "[7]", 10))
+    assert [r.key for r in sink.refused(table, 10) or ()] == ['{"key": [7]}'] * 2
+    assert sink.refused(table, 10) is None
+    sink.replay(table)
+    assert sink.sent == [] and sink.refused(table, 10) is None
+    sink.limit = 10 * LIMIT
+    sink.replay(table)
+    assert sink.sent == [1, 2] and sink.refused(table, 10) == []
+    assert Cluster(tmp_path, LIMIT).refused(table, 10) == [], "a run's first call gives a list"
