@@ -67,7 +67,8 @@ _WORDS = (
     (re.compile(r"\bextra_float_digits TO 2\b"), "extra_float_digits TO 1"),
 )
 _COPY = re.compile(
-    r"COPY (?P<table>\S+(?:\.\S+)?) FROM '(?P<url>[^']+)'\s+(?:IAM_ROLE (?P<role>default|'[^']+')"
+    r"COPY (?P<table>(?:\"(?:[^\"]|\"\")*\"\.?)+) FROM '(?P<url>[^']+)'\s+"
+    r"(?:IAM_ROLE (?P<role>default|'[^']+')"
     r"|CREDENTIALS '(?P<keys>[^']+)')\s+(?P<rest>.*?);?\s*",
     re.DOTALL,
 )
@@ -223,12 +224,13 @@ class _Session:
 
     def _copy(self, copied: re.Match[str]) -> None:
         table = copied["table"]
+        quoted = table.replace("'", "''")
         try:
             kinds = self._rows(
                 "SELECT attname, CASE WHEN typtype = 'd' THEN typname::text"
                 " ELSE format_type(atttypid, atttypmod) END FROM pg_attribute"
                 " JOIN pg_type t ON t.oid = atttypid WHERE attrelid ="
-                f" '{table}'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+                f" '{quoted}'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
             )
             system = self.owner.file_system(copied["role"], copied["keys"])
             lines = list(_lines(system, copied["url"], copied["rest"], dict(kinds)))

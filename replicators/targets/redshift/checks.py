@@ -23,6 +23,8 @@ from replicators.targets.redshift.params import LONGEST, RedshiftParams
 
 NO_SUCH_FILE = "target:redshift-file"
 PROBE = "_replicator_probe"
+MOST_COLUMNS = 1580
+"""Redshift has 1,600 columns; our staging table has some more than the table."""
 
 
 class RedshiftChecks(SqlChecks):
@@ -133,3 +135,10 @@ class RedshiftChecks(SqlChecks):
         names = [*place, *(c.name for c in table.supported)]
         for name in (n for n in names if len(n.encode()) > LONGEST):
             yield Problem.of("target:redshift-name", table=table.id, name=name, most=LONGEST)
+        if len(table.supported) > MOST_COLUMNS:
+            yield Problem.of(
+                "target:redshift-columns",
+                table=table.id,
+                count=len(table.supported),
+                most=MOST_COLUMNS,
+            )

@@ -133,6 +133,13 @@ MESSAGES: Mapping[str, Message] = {
         "The table can't be copied.",
         help=Help.CHANGE,
     ),
+    "target:redshift-columns": of_table(
+        "Too many columns",
+        "Table `{table}` has {count} columns. At most {most} are possible.",
+        "Leave columns out.",
+        "The table can't be copied.",
+        help=Help.CHANGE,
+    ),
     "target:redshift-long": of_table(
         "Value too long for Redshift",
         "A value of the column `{column}` has {size} bytes when it is loaded. At most {most} are "

@@ -35,6 +35,7 @@ from replicators.connectors.storage import Storage
 from replicators.connectors.stores import Store
 from replicators.connectors.target import FitKind
 from replicators.targets.redshift import loading, naming, types
+from replicators.targets.redshift.checks import RedshiftChecks
 from replicators.targets.redshift.client import DIALECT
 from replicators.targets.redshift.errors import code_of, plain, translate
 from replicators.targets.redshift.params import LONGEST, RedshiftParams, places
@@ -246,3 +247,22 @@ def test_a_default_of_a_document_is_no_text() -> None:
     literal = DIALECT.literals.literal
     assert literal(Column("a", Json(), "json"), '{"a": 1}', "SUPER") == "JSON_PARSE('{\"a\": 1}')"
     assert literal(Column("a", String(), "text"), "a\\b", types.TEXT) == "'a\\\\b'"
+
+
+def test_names_and_columns_are_looked_at_before() -> None:
+    """Guards the first copy, which would fail at its end."""
+
+    def codes(table: TableSchema) -> list[str]:
+        with RedshiftChecks(PARAMS) as checks:
+            return [p.code for p in checks.named(table, checks.place(table.id))]
+
+    def named(schema: str, name: str) -> TableSchema:
+        return replace(WIDE, id=TableId(schema, name))
+
+    assert codes(WIDE) == []
+    assert (
+        codes(named("pg_x", "t")) == codes(named("s", "_replicator_x")) == ["target:name-reserved"]
+    )
+    assert codes(named("s", "é" * 64)) == ["target:redshift-name"]
+    many = tuple(Column(f"c{n}", Int(64), "bigint", ordinal=n) for n in range(1581))
+    assert codes(replace(WIDE, columns=many)) == ["target:redshift-columns"]
