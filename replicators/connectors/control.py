@@ -93,6 +93,15 @@ class TellsRefused(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsUnreadable(Protocol):
+    """A control whose source sends changes of tables also to those who may not read them."""
+
+    def unreadable(self, tables: Sequence[TableSchema]) -> Sequence[TableId]:
+        """Those of `tables` that our user may not read now."""
+        ...
+
+
 class ControlOpener(Protocol[P_contra]):
     """Makes a `SourceControl`. `after`: a position that the stream has reached. All positions that
     the control returns are in one order with it, also where the stream has moved to another

@@ -92,6 +92,42 @@ def test_a_right_that_is_taken_away_ends_the_run_plainly_and_given_back_it_goes_
 
 
 @pytest.mark.long
+def test_a_table_that_may_not_be_read_any_more_stops_and_the_others_go_on(
+    twin_maker: MakeWorld, postgres: EmbeddedPostgres
+) -> None:
+    """Guards a right that is taken away: PostgreSQL sends the log also to a user without SELECT, so
+    the table's changes went on to the target."""
+    user = "blinded_reader"
+
+    def prepare(database: Database) -> None:
+        make_shop(database)
+        database.user(user, "LOGIN REPLICATION")
+        database.execute(
+            f"GRANT CREATE ON DATABASE {database.name} TO {user};"
+            f"GRANT USAGE ON SCHEMA shop TO {user}"
+        )
+        for name in ("items", "pairs", "views"):
+            database.execute(f"ALTER TABLE shop.{name} OWNER TO {user}")
+
+    try:
+        with twin_maker(prepare=prepare, source={"user": user}) as world:
+            traffic = Traffic(world.database)
+            world.start(REPLICATOR_CATALOG_SECONDS="0.5")
+            world.settle()
+            world.database.execute(f"REVOKE ALL ON shop.items FROM {user}")
+            world.until_states("failing source:select-revoked", "items")
+            assert "items" not in world.published()
+            traffic.write(20)
+            world.assert_equal("pairs", "views")
+            world.database.execute(f"GRANT ALL ON shop.items TO {user}")
+            world.resync("items")
+            world.assert_equal()
+            assert world.stop() == 0
+    finally:
+        postgres.execute(f"DROP ROLE IF EXISTS {user}")
+
+
+@pytest.mark.long
 def test_a_slot_that_the_server_gave_up_is_said_plainly_and_resync_brings_all_tables_back(
     world_maker: MakeWorld,
 ) -> None:

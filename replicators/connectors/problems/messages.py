@@ -72,6 +72,12 @@ MESSAGES: Mapping[str, Message] = {
         "The table cannot be copied.",
         retry=Retry.AFTER_FIX,
     ),
+    "source:select-revoked": of_table(
+        "Right to read taken away",
+        "The source's user may not read table `{table}` any more.",
+        "Grant it SELECT again and re-sync the table, or remove the table from the replicator.",
+        "Nothing of the table is read. Its rows stay in the target as they were.",
+    ),
     "source:connections-used-up": Message(
         "No free connection",
         "The server accepts no more connections.",

@@ -23,6 +23,11 @@ from replicators.sources.postgresql.rates import LogRate
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 
+UNREADABLE = """
+SELECT c.oid::bigint FROM pg_class c
+WHERE c.oid = ANY(%s::oid[]) AND NOT (has_schema_privilege(c.relnamespace, 'USAGE')
+    AND has_table_privilege(c.oid, 'SELECT'))
+"""
 STATUS = """
 SELECT coalesce(pg_current_wal_lsn() - s.restart_lsn, 0)::bigint, coalesce(s.active, false),
        s.safe_wal_size, extract(epoch FROM clock_timestamp())::float8,
@@ -100,6 +105,12 @@ class LogControl(Closing):
         the tables to which their owner could not write otherwise (`slots.release`)."""
         self._ask(lambda c: slots.release(c, self.slot))
         return self._ask(lambda c: slots.refused(c, self.slot, tables))
+
+    def unreadable(self, tables: Sequence[TableSchema]) -> list[TableId]:
+        """Those of `tables` that our user may not read. The log is sent to it all the same."""
+        names = {t.native_id: t.id for t in tables}
+        rows = self._ask(lambda c: c.execute(UNREADABLE, [list(names)]).fetchall())
+        return [names[number] for (number,) in rows]
 
     def drop(self) -> None:
         """Drop slot and publications; end the connection that reads the slot. If the database no

@@ -94,6 +94,9 @@ class SchemaDrifts:
             return _stops(row, "source:table-renamed", now=str(self._look.renamed[row.id]))
         if row.id not in self._look.schemas:
             return self._of_missing(row)
+        if row.id in self._look.unreadable:
+            err = ReplicationError("source:select-revoked", table=row.id)
+            return SchemaDrift(err, is_refused=True)
         if row.id in self._look.refused:
             statement = self._look.refused[row.id]
             err = ReplicationError(REFUSED, table=row.id, statement=statement)

@@ -8,7 +8,12 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from replicators.connectors.control import SourceControl, TellsRefused, TellsUnpublished
+from replicators.connectors.control import (
+    SourceControl,
+    TellsRefused,
+    TellsUnpublished,
+    TellsUnreadable,
+)
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.job import Job
@@ -25,8 +30,8 @@ class Look:
     gone. `left`: those whose changes the stream does not carry, though they are the same tables.
     `appeared`: tables that nobody chose yet. `known`: what was known of the tables before.
     `refused`: those whose changes the source refuses while they are in the stream, with the
-    statement that mends it. `position`: everything that was seen was committed before this log
-    position."""
+    statement that mends it. `unreadable`: those that our user may not read any more. `position`:
+    everything that was seen was committed before this log position."""
 
     schemas: Mapping[TableId, TableSchema]
     renamed: Mapping[TableId, TableId] = field(default_factory=dict)
@@ -36,6 +41,7 @@ class Look:
     position: int = 0
     known: Mapping[TableId, TableRow] = field(default_factory=dict)
     refused: Mapping[TableId, str] = field(default_factory=dict)
+    unreadable: frozenset[TableId] = frozenset()
 
     def is_of(self, row: TableRow) -> bool:
         """Whether the look saw this copy of the table: a newer copy may have a newer schema."""
@@ -64,6 +70,7 @@ def look(job: Job, store: Store, *, follows: bool) -> Look:
         same = [t for t in known if t.id in described and described[t.id].native_id == t.native_id]
         left = _left(control, same)
         refused = _refused(control, known)
+        unreadable = _unreadable(control, known)
         position = control.status().end
     schemas = {r.id.schema for r in live}
     asked = {r.id for r in rows} | {s.source_id for s in described.values()}
@@ -76,6 +83,7 @@ def look(job: Job, store: Store, *, follows: bool) -> Look:
         position,
         {r.id: r for r in live},
         refused,
+        unreadable,
     )
 
 
@@ -87,6 +95,12 @@ def _left(control: SourceControl, tables: list[TableSchema]) -> frozenset[TableI
 
 def _refused(control: SourceControl, tables: list[TableSchema]) -> Mapping[TableId, str]:
     return control.refused(tables) if isinstance(control, TellsRefused) else {}
+
+
+def _unreadable(control: SourceControl, tables: list[TableSchema]) -> frozenset[TableId]:
+    if not isinstance(control, TellsUnreadable):
+        return frozenset()
+    return frozenset(control.unreadable(tables))
 
 
 class DriftWatch:

@@ -14,7 +14,7 @@ from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.model.types import Array, Int, String
-from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.connectors.schema.steps import SchemaStep, StepKind
 from replicators.connectors.target import TargetTable
@@ -366,6 +366,20 @@ def test_a_table_whose_last_column_goes_says_so() -> None:
     bare = replace(SCHEMA, columns=(), key=(), primary_key=())
     with pytest.raises(ReplicationError, match="no column that can be copied"):
         place.evolver.follow(place.row, TargetTable(TABLE, "r", 1), bare)
+
+
+def test_a_table_that_may_not_be_read_any_more_leaves_the_stream_until_a_person_acts() -> None:
+    """Guards `Look.unreadable`: the log is sent also to a user who lost SELECT. Tried again by
+    itself, the table would go on without what was left out meanwhile."""
+    place = Place("evolve")
+    found = drift(place, replace(seen(), unreadable=frozenset({TABLE})))
+    assert found.is_refused and found.error.code == "source:select-revoked"
+    assert found.error.retry is Retry.NEVER
+    place.store.table_event(
+        TABLE, "table_failed", error_code=found.error.code, error_facts={}, retry_at=None
+    )
+    assert drift(place, replace(seen(), unreadable=frozenset({TABLE}))) is None
+    assert drift(place, seen()) is None
 
 
 def test_a_table_that_keeps_its_owner_from_writing_leaves_the_stream_and_comes_back_when_it_is_mended() -> (  # noqa: E501
