@@ -8,7 +8,8 @@ also a recovery.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -58,21 +59,36 @@ CASES = [
 """On Spark each step once in all suites; without a JVM the rest."""
 
 
-@pytest.fixture(scope="module")
-def runs_on(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+Place = tuple[World, Traffic]
 
 
 @pytest.fixture(scope="module")
-def world(runs_on: str, world_maker: MakeWorld) -> Iterator[World]:
-    kind = local_twin(World) if runs_on == LOCAL else World
-    with world_maker(kind=kind, options={"keep_hours": 0}) as made:
-        yield made
+def place_on(world_maker: MakeWorld) -> Iterator[Callable[[str], Place]]:
+    """A world and its traffic, on Spark or without a JVM. It stays while that kind is asked for;
+    a fixture with `runs_on` as its parameter is made for each case anew."""
+    made: dict[str, Place] = {}
+    with ExitStack() as stack:
+
+        def place(runs_on: str) -> Place:
+            if runs_on not in made:
+                made.clear()
+                stack.close()
+                kind = local_twin(World) if runs_on == LOCAL else World
+                world = stack.enter_context(world_maker(kind=kind, options={"keep_hours": 0}))
+                made[runs_on] = world, Traffic(world.database)
+            return made[runs_on]
+
+        yield place
 
 
-@pytest.fixture(scope="module")
-def traffic(world: World) -> Traffic:
-    return Traffic(world.database)
+@pytest.fixture
+def world(place_on: Callable[[str], Place], runs_on: str) -> World:
+    return place_on(runs_on)[0]
+
+
+@pytest.fixture
+def traffic(place_on: Callable[[str], Place], runs_on: str) -> Traffic:
+    return place_on(runs_on)[1]
 
 
 def died_at(world: World, child: Child, name: str) -> None:
@@ -94,7 +110,7 @@ def running(world: World) -> Child:
     return world.child
 
 
-@pytest.mark.parametrize(("runs_on", "name"), CASES, indirect=["runs_on"])
+@pytest.mark.parametrize(("runs_on", "name"), CASES)
 def test_a_kill_at_any_step_loses_and_doubles_nothing(
     world: World, traffic: Traffic, name: str
 ) -> None:
@@ -126,7 +142,6 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(
             if (kind, n) != (LOCAL, AT_RESYNC[-1])
         ),
     ],
-    indirect=["runs_on"],
 )
 def test_a_kill_within_a_resync_leaves_the_old_rows_and_copies_again(
     world: World, traffic: Traffic, name: str
