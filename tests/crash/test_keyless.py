@@ -87,6 +87,7 @@ def _transaction(connection: psycopg.Connection[Any], page: str, n: int) -> None
 
 
 @pytest.mark.parametrize("form", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+@pytest.mark.long
 def test_equal_rows_come_and_go_one_by_one_and_are_counted_exactly(
     twin_maker: MakeWorld, form: str
 ) -> None:

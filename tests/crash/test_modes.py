@@ -49,6 +49,7 @@ def died_in_its_merge(world: World, ledger: Ledger, table: str) -> None:
     world.start()
 
 
+@pytest.mark.long
 def test_each_mode_keeps_everything_once_over_kills(world: World) -> None:
     """Guards the token of each mode's commit (CORRECTNESS 13): were it not looked at, the merge
     that was cut off would come again, as second versions and second rows of the log. Also the

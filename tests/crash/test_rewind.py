@@ -108,6 +108,7 @@ def test_a_rewind_that_is_killed_ends_in_the_same_rows_and_readers_never_go_back
         assert world.stop() == 0
 
 
+@pytest.mark.long
 def test_on_spark_a_rewind_that_is_killed_ends_in_the_same_rows(world_maker: MakeWorld) -> None:
     """The same with the product's own parts, killed between publishing and recording: the step at
     which the target's own commit must tell what was done."""

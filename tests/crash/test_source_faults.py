@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 CUTS = 6
 
 
+@pytest.mark.long
 def test_connections_cut_within_messages_and_a_limit_on_statements_lose_and_double_nothing(
     twin_maker: MakeWorld, postgres: EmbeddedPostgres
 ) -> None:
