@@ -119,6 +119,7 @@ def test_tables_come_and_go_while_the_others_go_on(twin_maker: MakeWorld) -> Non
         assert world.stop() == 0
 
 
+@pytest.mark.long
 def test_what_is_chosen_while_nothing_runs_is_taken_up_by_the_next_run(
     twin_maker: MakeWorld,
 ) -> None:
@@ -168,6 +169,7 @@ def test_columns_that_are_chosen_later_are_filled_for_old_rows(twin_maker: MakeW
         assert world.stop() == 0
 
 
+@pytest.mark.long
 def test_a_wait_that_takes_too_long_is_given_up_said_and_tried_again(
     twin_maker: MakeWorld,
 ) -> None:

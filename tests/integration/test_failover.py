@@ -29,6 +29,7 @@ def move(world: World, server: EmbeddedPostgres) -> None:
     world.database = replace(world.database, server=server)
 
 
+@pytest.mark.long
 def test_a_standby_that_has_everything_takes_over_without_loss(
     private_postgres: EmbeddedPostgres, twin_maker: MakeWorld
 ) -> None:
