@@ -146,6 +146,7 @@ def test_logs_are_followed_searched_held_and_downloaded(watch: Any, live: Live) 
     assert all("started" in line.lower() for line in text.splitlines() if "INFO" in line)
 
 
+@pytest.mark.long
 def test_a_failing_table_says_what_to_do_and_a_resync_heals_it(watch: Any, live: Live) -> None:
     watched = watch()
     page: Page = watched.page

@@ -15,7 +15,7 @@ from tests.mysql_world import MysqlWorld
 from tests.search_server import SearchServer
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600), pytest.mark.long]
 VEHICLES = (
     "CREATE TABLE vehicles (id char(36) PRIMARY KEY, type text, status varchar(20),"
     " price decimal(9,2))",

@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
     ],
     ids=["Parquet on Spark", "JSON lines on Spark", "JSON lines"],
 )
+@pytest.mark.long
 def test_closed_buckets_lead_to_the_rows_of_the_source(
     world_maker: MakeWorld, kind: type[FilesWorld], form: str
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600), pytest.mark.long]
 SEED = os.environ.get("FUZZ_SEED", "1")
 ROOT = Path(__file__).resolve().parents[2]
 FEW = 8

@@ -123,6 +123,7 @@ def environment(store: ObjectStore, keys: Keys) -> dict[str, str]:
         ),
     ],
 )
+@pytest.mark.long
 def test_a_bucket_has_the_rows_of_the_source_over_a_kill(
     world_maker: MakeWorld,
     store: ObjectStore,
