@@ -223,6 +223,7 @@ def test_every_write_of_the_adversary_runs_and_its_model_is_the_source(database:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
+@pytest.mark.long
 def test_so_does_every_write_on_the_other_servers(
     request: pytest.FixtureRequest, flavour: str
 ) -> None:
