@@ -21,7 +21,7 @@ class Server:
         self.plan: list[bytes] = []
         self.sleeps = 0
         self.read: list[int] = []
-        self.reader: Any = LogReader(SimpleNamespace(), "gather")  # type: ignore[arg-type]
+        self.reader: Any = LogReader(SimpleNamespace(skipped_origins=()), "gather")  # type: ignore[arg-type]
         pgconn = SimpleNamespace(socket=self.ours.fileno(), consume_input=self._consume)
         self.reader._link = SimpleNamespace(pgconn=pgconn, close=lambda: None)
 

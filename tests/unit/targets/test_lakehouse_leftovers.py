@@ -45,7 +45,7 @@ class Session:
     def table(self, name: str) -> Any:
         types = {"id": "bigint", "a": "string", "gone": "string"}
         kind = {n: SimpleNamespace(simpleString=lambda t=t: t) for n, t in types.items()}
-        fields = [SimpleNamespace(name=n, dataType=t) for n, t in kind.items()]
+        fields = [SimpleNamespace(name=n, dataType=t, metadata={}) for n, t in kind.items()]
         return SimpleNamespace(schema=SimpleNamespace(fields=fields))
 
 
@@ -182,7 +182,9 @@ def test_a_rewind_into_delta_knows_columns_that_were_kept(
     lake, reported = writer.format, evolve.json.dumps(KEPT, sort_keys=True)
     monkeypatch.setattr(lake, "live", lambda *_: LiveTable("r1", "u", Token("r1", 6, 4, "u")))
     opened = SimpleNamespace(
-        metadata=lambda: SimpleNamespace(configuration={evolve.ORDINALS: reported})
+        metadata=lambda: SimpleNamespace(
+            configuration={evolve.ORDINALS: reported}, partition_columns=[], description=""
+        )
     )
     monkeypatch.setattr(lake, "_open", lambda *_: opened)
     monkeypatch.setattr(lake, "begin_rewind", lambda *_: None)
