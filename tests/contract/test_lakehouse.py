@@ -91,6 +91,7 @@ class TestLakehouseReading(LakehouseFixtures, ReadingContract):
     """Rows that are read back."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["delta"])
 class TestDeltaReading(LakehouseFixtures, MergeFixtures):
     """Delta's reader gives every type, and sees deletion vectors."""

@@ -38,6 +38,7 @@ def make_tables(database: SqlDatabase) -> None:
 
 
 @pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
+@pytest.mark.long
 def test_a_statement_is_followed_though_no_row_comes_after_it(
     request: pytest.FixtureRequest, twin_maker: MakeWorld, flavour: str
 ) -> None:

@@ -64,6 +64,7 @@ def read_on(reader: LogReader, follower: Follower) -> list[int]:
 
 
 @pytest.mark.long_with("mysql")
+@pytest.mark.long
 def test_silence_is_an_idle_server_or_a_lost_connection(
     any_database: SqlDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ def reported(world: World, name: str) -> list[str]:
     return [e.facts["change"] for e in found.filter(kind="schema_resync").order_by("pk")]
 
 
+@pytest.mark.long
 def test_what_the_log_alone_does_not_tell_is_found_by_a_look(twin_maker: MakeWorld) -> None:
     """Guards rows of before a rename that are read after it: their value is none that the type was
     described with, and stays in the copy for ever unless a look says that it is no value of the

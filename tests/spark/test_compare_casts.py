@@ -123,6 +123,7 @@ def test_a_data_sets_row_is_quarantined_instead_of_cut(spark: Any, tmp_path: Pat
     }
 
 
+@pytest.mark.long
 def test_a_deliverys_value_is_marked_instead_of_cut(spark: Any) -> None:
     """Guards the same rule in the source that compares deliveries."""
     schema = TableSchema(

@@ -168,6 +168,7 @@ def test_a_set_of_changed_rows_deletes_nothing(spark: Any, inbox: Inbox) -> None
     assert [r[:2] for r in source.copied()] == [(1, "late"), (2, "new"), (3, "as it was")]
 
 
+@pytest.mark.long
 def test_deliveries_that_waited_come_in_their_order(source: Source, inbox: Inbox) -> None:
     """Guards a pause: each delivery is compared with the one before it. The first delivery of a
     table that had none at the start comes as inserts."""
@@ -224,6 +225,7 @@ def test_a_bad_delivery_is_refused_and_yesterdays_state_stays(source: Source, in
     assert [c[:2] for c in source.changes()] == [(1, n) for n in range(1, 5)]
 
 
+@pytest.mark.long
 def test_a_refused_loss_is_tried_again_when_it_is_allowed(source: Source, inbox: Inbox) -> None:
     """Guards `rule`: the same file is read again only after a setting changed."""
     inbox.deliver("1", [line(1), line(2), line(3)])
@@ -275,6 +277,7 @@ def test_a_value_that_can_not_be_cast_is_marked_for_quarantine(
     assert (mended["_op"], mended["id"], str(mended["amount"])) == (1, 1, "2.50")
 
 
+@pytest.mark.long
 def test_a_new_column_comes_with_another_schema(source: Source, inbox: Inbox) -> None:
     """Guards `schema_version`, and hashes of other columns: only rows with a value in the new
     column changed."""
@@ -336,7 +339,10 @@ _PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2
 FORMATS = {"parquet": _parquet, "json": _json, "orc": _orc, "avro": _avro}
 
 
-@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize(
+    "ending",
+    ["parquet", *(pytest.param(e, marks=pytest.mark.long) for e in FORMATS if e != "parquet")],
+)
 def test_other_formats_keep_their_types(spark: Any, inbox: Inbox, ending: str) -> None:
     """Guards typed formats: nothing goes through text, and nested values are JSON."""
     inbox.ending, deliver = ending, FORMATS[ending]
@@ -396,6 +402,7 @@ def test_a_crash_anywhere_repeats_the_delivery_to_the_same_changes(
     assert ComparedControl(source.params, NAME).status().end == source.position.ordinal  # type: ignore[union-attr]
 
 
+@pytest.mark.long
 def test_a_large_delivery_comes_in_portions(
     source: Source, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,7 @@ def test_a_merge_that_another_process_did_meanwhile_is_not_done_again(house: Lak
     assert house.read(schema) == [(1, "a", "x"), (2, "B", None), (4, "d", "w")]
 
 
+@pytest.mark.long_with("delta")
 def test_a_merge_that_lost_against_an_earlier_one_is_planned_again_on_top_of_it(
     house: Lakehouse,
 ) -> None:

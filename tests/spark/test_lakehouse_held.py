@@ -173,6 +173,7 @@ def _level(watched: Watched, calls: int, merges: int) -> None:
     ],
     indirect=True,
 )
+@pytest.mark.long
 def test_five_hundred_calls_hold_no_more_than_thirty(watched: Watched) -> None:
     """Guards `Sessions.lent`: each new session loaded the catalog anew, and its connection stayed
     open for ever."""

@@ -31,6 +31,7 @@ def house(
 
 @pytest.mark.long_with("file")
 @pytest.mark.parametrize("reader", [True, False], ids=["file", "queries"])
+@pytest.mark.long
 def test_a_version_older_than_the_history_stays_for_rewinds(
     spark: Any,
     lakehouse_root: Path,

@@ -330,6 +330,7 @@ def test_upkeep_keeps_rows_and_token(house: Lakehouse) -> None:
     assert house.writer.merge(table, house.batch(schema, 30, [(1, "c", None)])).was_applied
 
 
+@pytest.mark.long
 def test_a_delta_log_is_kept_as_long_as_the_history_also_once_that_was_raised(
     house: Lakehouse, spark: Any
 ) -> None:
