@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import numpy as np
@@ -85,7 +85,7 @@ class Encoder:
         self, batch: pa.RecordBatch, resolved_at: float = 0.0
     ) -> Iterator[pa.RecordBatch]:
         """The same messages, in batches of a moderate size."""
-        rows = rows_of(batch, self.schema, self.options, round(resolved_at * 1_000_000))
+        rows = rows_of(batch, self.schema, self.options, _microseconds(resolved_at))
         if self.options.last_only:
             rows = last_only(rows, self.writer.keys(rows))
         rows = only_changed(rows, self.schema, self.options)
@@ -142,12 +142,18 @@ def not_before(made: pa.RecordBatch, at: float) -> pa.RecordBatch:
     """The messages, none of which says an earlier commit time than this (seconds)."""
     place = MESSAGES.get_field_index("_committed_at")
     times = made.column(place)
-    later = np.maximum(times.cast(pa.int64()).to_numpy(), round(at * 1_000_000))
+    later = np.maximum(times.cast(pa.int64()).to_numpy(), _microseconds(at))
     return made.set_column(place, MESSAGES.field(place), pa.array(later).cast(times.type))
 
 
+def _microseconds(at: float) -> int:
+    """The only rounding of these times: `datetime` rounds some halves the other way, and a message
+    could then say an earlier time than the resolved message before it."""
+    return round(at * 1_000_000)
+
+
 def _iso(at: float) -> str:
-    moment = datetime.fromtimestamp(at, UTC)
+    moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=_microseconds(at))
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from replicators.connectors.feed.messages import MESSAGES, not_before
+from replicators.connectors.feed.messages import MESSAGES, not_before, resolved_value
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.params import parse
@@ -133,6 +133,15 @@ def test_messages_that_waited_count_as_changes_of_the_last_mark() -> None:
         AT.timestamp() + 5
     ] * 2
     assert not_before(batch((1, "a", 1)), 0.0).equals(batch((1, "a", 1)))
+
+
+def test_both_say_the_same_of_a_time_between_two_microseconds() -> None:
+    """Guards `_microseconds`: rounded twice, the mark was a microsecond later than the message."""
+    at = 1795668091.4039526
+    found = not_before(batch((1, "a", 1)), at).column("_committed_at").to_pylist()[0]
+    assert found.isoformat(timespec="microseconds").replace("+00:00", "Z") in str(
+        resolved_value(at)
+    )
 
 
 def test_what_waits_is_listed_with_its_key_and_why(tmp_path: Path) -> None:
