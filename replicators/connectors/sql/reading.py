@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
@@ -16,8 +16,9 @@ from replicators.connectors.arrow import reading
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import arrow_type
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import texts
-from replicators.connectors.sql.client import Names
+from replicators.connectors.sql.client import Names, SqlClient
 
 KEYS_A_QUERY = 1000
 ROWS_AT_ONCE = 1 << 14
@@ -34,6 +35,17 @@ class QueriedRows(ABC, Generic[Opened]):
     names: Names
     schema: TableSchema
     mode: Mode
+
+    @classmethod
+    @contextmanager
+    def of(
+        cls, client: SqlClient, params: Any, names: Names, schema: TableSchema, mode: Mode
+    ) -> Iterator[Self]:
+        """The rows of a table, where each query has a moment of its own. Raises
+        `target:table-missing`."""
+        if client.table(names) is None:
+            raise ReplicationError("target:table-missing", table=schema.id)
+        yield cls(params, names, schema, mode)
 
     @abstractmethod
     def opened(self) -> AbstractContextManager[Opened]:

@@ -6,29 +6,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pymysql
 from pymysql.cursors import SSCursor
 
-from replicators.connectors.model.modes import Mode
-from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import (
     Float,
 )
 from replicators.connectors.mysql import sql
-from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import engines
-from replicators.connectors.sql.client import Names
 from replicators.connectors.sql.reading import QueriedRows, pages_of
 from replicators.targets.mysql.connections import TEXTS, Connection, connect
 from replicators.targets.mysql.errors import translate
 from replicators.targets.mysql.params import MysqlTargetParams
 from replicators.targets.mysql.types import native
-
-if TYPE_CHECKING:
-    from replicators.targets.mysql.client import MysqlClient
 
 _LITERALS = engines.mysql(lambda column: native(column, is_mariadb=False)).literals
 
@@ -68,13 +62,3 @@ class MysqlRows(QueriedRows[Connection]):
     def literal(self, column: Column, value: Any) -> str:
         """A value without a type."""
         return _LITERALS.literal(column, value, "")
-
-
-@contextmanager
-def opened(
-    client: MysqlClient, names: Names, schema: TableSchema, mode: Mode
-) -> Iterator[MysqlRows]:
-    """The table's rows."""
-    if client.table(names) is None:
-        raise ReplicationError("target:table-missing", table=schema.id)
-    yield MysqlRows(client.params, names, schema, mode)

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from replicators.connectors.model.modes import Mode
-from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import (
     Array,
     Bytes,
@@ -22,18 +21,13 @@ from replicators.connectors.model.types import (
     Timestamp,
     Uuid,
 )
-from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import engines, texts
-from replicators.connectors.sql.client import Names
 from replicators.connectors.sql.reading import ROWS_AT_ONCE, QueriedRows
 from replicators.targets.redshift.connection import Connection, connect, rows
 from replicators.targets.redshift.errors import FAULTS, translate
 from replicators.targets.redshift.naming import quoted
 from replicators.targets.redshift.params import RedshiftParams
 from replicators.targets.redshift.types import native
-
-if TYPE_CHECKING:
-    from replicators.targets.redshift.client import RedshiftClient
 
 _LITERALS = engines.redshift(native).literals
 _TEXTS = (String, Enum, Uuid)
@@ -107,13 +101,3 @@ def _shown(column: Column) -> str:
     if native(column) == "BOOLEAN":
         return f"CASE {name} WHEN TRUE THEN 'true' WHEN FALSE THEN 'false' END"
     return f"CAST({name} AS VARCHAR(65535))"
-
-
-@contextmanager
-def opened(
-    client: RedshiftClient, names: Names, schema: TableSchema, mode: Mode
-) -> Iterator[RedshiftRows]:
-    """The table's rows."""
-    if client.table(names) is None:
-        raise ReplicationError("target:table-missing", table=schema.id)
-    yield RedshiftRows(client.params, names, schema, mode)

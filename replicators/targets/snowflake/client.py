@@ -215,7 +215,7 @@ class SnowflakeClient(DbApiClient[Connection]):
         self, names: Names, schema: TableSchema, mode: Mode
     ) -> AbstractContextManager[CurrentRows]:
         """The rows, each query of them at one moment."""
-        return reading.opened(self, names, schema, mode)
+        return reading.SnowflakeRows.of(self, self.params, names, schema, mode)
 
     def drop(self, names: Names) -> None:
         """Remove a staging table."""

@@ -6,25 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from replicators.connectors.model.modes import Mode
-from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import Array, Float, Json, Timestamp
-from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql import engines, texts
-from replicators.connectors.sql.client import Names
 from replicators.connectors.sql.reading import QueriedRows, pages_of
 from replicators.targets.snowflake.connection import Connection, connect
 from replicators.targets.snowflake.errors import FAULTS, translate
 from replicators.targets.snowflake.naming import quoted
 from replicators.targets.snowflake.params import SnowflakeParams
 from replicators.targets.snowflake.types import native
-
-if TYPE_CHECKING:
-    from replicators.targets.snowflake.client import SnowflakeClient
 
 _LITERALS = engines.snowflake(native).literals
 
@@ -78,13 +72,3 @@ def _shown(column: Column) -> str:
         case Float():
             return name
     return name if native(column) == "BINARY" else f"CAST({name} AS TEXT)"
-
-
-@contextmanager
-def opened(
-    client: SnowflakeClient, names: Names, schema: TableSchema, mode: Mode
-) -> Iterator[SnowflakeRows]:
-    """The table's rows."""
-    if client.table(names) is None:
-        raise ReplicationError("target:table-missing", table=schema.id)
-    yield SnowflakeRows(client.params, names, schema, mode)
