@@ -28,6 +28,7 @@ __all__ = [
     "IllegalTransition",
     "progress_of",
     "replicator_delete",
+    "replicator_hold",
     "replicator_pause",
     "replicator_resume",
     "replicator_retry",
@@ -184,10 +185,25 @@ def _stop_runs(replicator: Replicator, actor: str) -> None:
         run_ask_stop(run=run, origin="user", actor=actor)
 
 
+def replicator_hold(replicator: Replicator, origin: str) -> bool:
+    """Pause it for a reason of the program's own, which `origin` names, within the caller's
+    transaction; False where it is not to run. Runs are asked before the caller changes the
+    progress: a run's own writes lock the two in this order."""
+    mine = Replicator.objects.filter(
+        pk=replicator.pk, desired_state=DesiredState.RUNNING, deleting_since=None
+    )
+    if not mine.update(desired_state=DesiredState.PAUSED):
+        return False
+    for run in Run.objects.active().filter(replicator=replicator):
+        run_ask_stop(run=run, origin=origin)
+    nudge()
+    return True
+
+
 @transaction.atomic
 def run_ask_stop(*, run: Run, origin: str, actor: str = "") -> Run:
-    """Ask a run to stop; `origin` is `user`, `error`, `retention` or `shutdown`. Idempotent, also
-    for a run that has ended."""
+    """Ask a run to stop; `origin` is `user`, `error`, `owner`, `retention` or `shutdown`.
+    Idempotent, also for a run that has ended."""
     run.refresh_from_db()
     Run.objects.filter(pk=run.pk, is_stop_asked=False).update(
         is_stop_asked=True, stop_origin=origin, stop_asked_at=timezone.now()

@@ -17,7 +17,7 @@ from replicators.services import source_of
 from runners.events.write import event_add
 from runners.metrics.retention import retention_of
 from runners.models import Progress, Run
-from runners.services import run_ask_stop
+from runners.services import replicator_hold
 from runners.states import RunState
 from runners.supervision.dispatch import nudge
 
@@ -86,18 +86,12 @@ def _pause_others(short: Replicator, shorts: set[str], now: datetime) -> None:
 
 @transaction.atomic
 def _pause(other: Replicator, short: Replicator, until: datetime) -> None:
-    mine = Replicator.objects.filter(
-        pk=other.pk, desired_state=DesiredState.RUNNING, deleting_since=None
-    )
-    if not mine.update(desired_state=DesiredState.PAUSED):
+    if not replicator_hold(other, "retention"):
         return
     noted = {"replicator": str(short.pk), "name": short.name, "until": until.isoformat()}
     Progress.objects.filter(replicator=other).update(paused_for=noted)
     event_add("replicator_paused_for", replicator=other, facts={"name": short.name})
     event_add("retention_others_paused", replicator=short, facts={"name": other.name})
-    for run in Run.objects.active().filter(replicator=other):
-        run_ask_stop(run=run, origin="retention")
-    nudge()
 
 
 def _resume(short: set[str], now: datetime) -> None:

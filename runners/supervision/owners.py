@@ -7,9 +7,7 @@ from django.db import transaction
 from replicators.models import DesiredState, Replicator
 from replicators.permissions import can_edit
 from runners.events.write import event_add
-from runners.models import Run
-from runners.services import run_ask_stop
-from runners.supervision.dispatch import nudge
+from runners.services import replicator_hold
 
 
 def guard_owners() -> None:
@@ -25,10 +23,5 @@ def guard_owners() -> None:
 
 @transaction.atomic
 def _pause(row: Replicator, owner: str) -> None:
-    mine = Replicator.objects.filter(pk=row.pk, desired_state=DesiredState.RUNNING)
-    if not mine.update(desired_state=DesiredState.PAUSED):
-        return
-    event_add("replicator_owner_gone", replicator=row, facts={"owner": owner})
-    for run in Run.objects.active().filter(replicator=row):
-        run_ask_stop(run=run, origin="owner")
-    nudge()
+    if replicator_hold(row, "owner"):
+        event_add("replicator_owner_gone", replicator=row, facts={"owner": owner})
