@@ -55,7 +55,8 @@ class ObjectStore:
         }
 
     def user(self, *actions: str) -> Keys:
-        """A new user who may do these things in the bucket, and in one that is not there."""
+        """A new user who may do these things in the bucket, and in one that is not there, and
+        those of other services everywhere."""
         import boto3
 
         how = {"endpoint_url": self.endpoint, "region_name": "us-east-1"}
@@ -65,7 +66,10 @@ class ObjectStore:
         client.create_user(UserName=name)
         named = (self.bucket, "nowhere")
         places = [f"arn:aws:s3:::{b}{end}" for b in named for end in ("", "/*")]
-        rights = [{"Effect": "Allow", "Action": list(actions), "Resource": places}]
+        here = [a for a in actions if a.startswith("s3:")]
+        rights = [{"Effect": "Allow", "Action": here, "Resource": places}]
+        if other := [a for a in actions if a not in here]:
+            rights.append({"Effect": "Allow", "Action": other, "Resource": ["*"]})
         policy = json.dumps({"Version": "2012-10-17", "Statement": rights})
         client.put_user_policy(UserName=name, PolicyName="p", PolicyDocument=policy)
         made = client.create_access_key(UserName=name)["AccessKey"]

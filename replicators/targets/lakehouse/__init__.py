@@ -48,7 +48,8 @@ def _modules(params: LakehouseParams) -> tuple[str, ...]:
     """Modules that read the tables' state without Spark. Importing them takes up to two seconds."""
     if params.format == "delta":
         return ("deltalake",)
-    return ("pyiceberg.catalog.rest" if params.is_rest else "pyiceberg.catalog.sql",)
+    kind = params.catalog if params.is_served else "sql"
+    return (f"pyiceberg.catalog.{kind}",)
 
 
 PLUGIN = TargetPlugin(
@@ -57,8 +58,8 @@ PLUGIN = TargetPlugin(
     rank=10,
     summary="Open tables in a folder or an object store: Apache Iceberg or Delta Lake.",
     params=LakehouseParams,
-    unseen="Whether a bucket of S3 may be written, and what a REST catalog allows, is seen by the "
-    "assessment; whether another object store may be written, when the replicator starts.",
+    unseen="Whether a bucket of S3 may be written, and what a REST catalog or Glue allows, is seen "
+    "by the assessment; whether another object store may be written, when the replicator starts.",
     capabilities=TargetCapabilities(
         delivery=Delivery.EXACTLY_ONCE,
         can_read_rows=True,

@@ -13,6 +13,7 @@ from replicators.connectors.addresses import Url
 from replicators.connectors.ownership import LiveTable
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import IcebergScan
+from replicators.targets.lakehouse.servers import PYTHON_FILE_IO
 from replicators.targets.lakehouse.state import OWNER, UUID, token_from
 from replicators.targets.lakehouse.stores import Store
 from replicators.targets.lakehouse.versions import Snapshot, Snapshots
@@ -33,7 +34,7 @@ def path(params: LakehouseParams) -> str:
 def is_there(params: LakehouseParams) -> bool:
     """Whether the database holds a catalog. Does not create a missing file; a server must
     answer."""
-    if params.is_rest:
+    if params.is_served:
         open_catalog(params, is_look=True).close()
         return True
     file = path(params)
@@ -110,6 +111,11 @@ def open_catalog(params: LakehouseParams, *, is_look: bool = False) -> Any:
         from replicators.targets.lakehouse.remote import Catalog
 
         return Catalog(params.catalog_name, **params.server.properties(), **files)
+    if params.is_glue:
+        from replicators.targets.lakehouse.aws import open_glue
+
+        files["py-io-impl"] = PYTHON_FILE_IO
+        return open_glue(params.catalog_name, params.glue, files, is_look=is_look)
     from pyiceberg.catalog.sql import SqlCatalog
 
     made = SqlCatalog(

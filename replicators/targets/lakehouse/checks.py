@@ -18,13 +18,14 @@ from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.storage import Storage, bucket_problem
 from replicators.connectors.stores import is_s3
 from replicators.connectors.target import FitKind
-from replicators.targets.lakehouse import catalog, layout, looks, naming, trial
+from replicators.targets.lakehouse import catalog, glue, layout, looks, naming, trial
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
 from replicators.targets.lakehouse.types import fit
 
 _KNOWN = frozenset({"target:storage-full", "target:not-writable", "target:unreachable"})
+_ANY_REPLICATOR = "0" * 36
 
 
 class LakehouseChecks(Closing):
@@ -60,7 +61,7 @@ class LakehouseChecks(Closing):
         return Problem.of("target:store-classes", severity=Severity.WARNING)
 
     def _catalog(self) -> Problem | None:
-        if self.params.is_rest:
+        if self.params.is_served:
             return self._server()
         path = catalog.path(self.params)
         found = looks.database(path) if path else None
@@ -73,17 +74,17 @@ class LakehouseChecks(Closing):
         try:
             catalog.is_there(self.params)
         except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
-            return trial.of_server(err, "open the warehouse")
+            return trial.of_server(err, "open the warehouse", self.params)
         return None
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Report names that two tables would share, names that are taken, and types that do not
         fit. In a bucket, also try whether files can be written, read, listed and removed; in a
-        REST catalog, whether it makes and drops a namespace and a table."""
+        REST catalog and in Glue, whether it makes and drops a namespace and a table."""
         found = self._shared(tables) + self._kept(tables) + [p for t in tables for p in _columns(t)]
         per_format = _cases if self.params.format == "delta" else _reserved
         found += [p for t in tables for p in per_format(t)]
-        found += self._layouts(tables)
+        found += self._layouts(tables) + self._unfit(tables)
         try:
             owners = self._owners([t.id for t in tables])
         except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
@@ -92,18 +93,22 @@ class LakehouseChecks(Closing):
             if owner != replicator or not replicator:
                 target = ".".join(naming.names(self.params, table))
                 found.append(Problem.of("target:table-taken", table=table, target=target))
-        if tables and self.params.is_rest:
+        return found + (self._trials(tables) if tables else [])
+
+    def _trials(self, tables: Sequence[TableSchema]) -> list[Problem]:
+        found = []
+        url = self.params.warehouse_url
+        if is_s3(url):
+            found.append(bucket_problem(Storage(self.params.store).try_it, url))
+        # The trial of Glue writes in the bucket
+        if self.params.is_rest or (self.params.is_glue and not any(found)):
             needed = {naming.names(self.params, t.id)[0] for t in tables}
-            failed = trial.failed(self.params, needed | {naming.STAGING_NAMESPACE})
-            found += [failed] if failed else []
-        if tables and is_s3(self.params.warehouse_url):
-            tried = bucket_problem(Storage(self.params.store).try_it, self.params.warehouse_url)
-            found += [tried] if tried else []
-        return found
+            found.append(trial.failed(self.params, needed | {naming.STAGING_NAMESPACE}))
+        return [problem for problem in found if problem]
 
     def _of_reading(self, err: Exception) -> Problem:
-        if self.params.is_rest:
-            return trial.of_server(err, "read its tables")
+        if self.params.is_served:
+            return trial.of_server(err, "read its tables", self.params)
         return _problem(err, "target:unreachable")
 
     def _shared(self, tables: Sequence[TableSchema]) -> list[Problem]:
@@ -124,6 +129,18 @@ class LakehouseChecks(Closing):
         if unused:
             named = ", ".join(unused)
             found.append(Problem.of("target:layout-unused", severity=Severity.WARNING, named=named))
+        return found
+
+    def _unfit(self, tables: Sequence[TableSchema]) -> list[Problem]:
+        """Names that Glue can't have."""
+        if not self.params.is_glue:
+            return []
+        found = []
+        for table in tables:
+            names = naming.names(self.params, table.id)
+            staging = naming.staging_names(names, _ANY_REPLICATOR, 1000)[1]
+            if reason := glue.name_fault(*names, staging):
+                found.append(Problem.of("target:catalog-name", table=table.id, reason=reason))
         return found
 
     def _kept(self, tables: Sequence[TableSchema]) -> list[Problem]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from replicators.connectors.stores import is_s3
-from replicators.targets.lakehouse import stores
+from replicators.targets.lakehouse import glue, stores
 from replicators.targets.lakehouse.params import LakehouseParams
 
 ICEBERG_JAR = "iceberg-spark-runtime-4.1_2.13"
@@ -49,7 +49,7 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
             },
         }
     prefix = f"spark.sql.catalog.{params.catalog_name}"
-    own = params.server.spark_conf() if params.is_rest else _jdbc_conf(params)
+    own = _catalog_conf(params)
     return {
         **common,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -57,6 +57,12 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
         f"{prefix}.cache-enabled": "false",
         **{f"{prefix}.{name}": value for name, value in own.items()},
     }
+
+
+def _catalog_conf(params: LakehouseParams) -> dict[str, str]:
+    if params.is_glue:
+        return params.glue.spark_conf(params.warehouse_url)
+    return params.server.spark_conf() if params.is_rest else _jdbc_conf(params)
 
 
 def _jdbc_conf(params: LakehouseParams) -> dict[str, str]:
@@ -90,7 +96,7 @@ def _store_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
 
 
 def _catalog_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
-    is_database = params.format == "iceberg" and not params.is_rest
+    is_database = params.format == "iceberg" and not params.is_served
     is_asked = is_database and not params.catalog_uri.startswith("sqlite")
     if not is_asked or not params.catalog_password:
         return {}
@@ -114,5 +120,7 @@ def jars(params: LakehouseParams) -> tuple[str, ...]:
         return (*DELTA_JARS, *more)
     if params.is_rest:
         return (ICEBERG_JAR, *more)
+    if params.is_glue:
+        return (ICEBERG_JAR, *more, *glue.JARS)
     driver = "sqlite-jdbc" if params.catalog_uri.startswith("sqlite") else "postgresql"
     return (ICEBERG_JAR, driver, *more)

@@ -21,7 +21,15 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"NotAuthorizedException|UnauthorizedError|OAuthError|AuthorizationExpiredError",
             "target:catalog-refused",
         ),
-        (r"ForbiddenException|ForbiddenError", "target:catalog-rights"),
+        (
+            r"UnrecognizedClientException|InvalidSignatureException|InvalidClientTokenId"
+            r"|ExpiredTokenException",
+            "target:catalog-refused",
+        ),
+        (
+            r"ForbiddenException|ForbiddenError|glue\.model\.AccessDenied|perform: glue:",
+            "target:catalog-rights",
+        ),
         (
             r"permission denied|AccessDenied|AccessControlException|403 Forbidden|read-only file "
             r"system"
@@ -35,8 +43,8 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "target:conflict",
         ),
         (
-            # A REST catalog; a commit may have been done
-            r"ServiceFailureException|ServiceUnavailable|RESTException|ServerError|"
+            # A REST catalog or Glue; a commit may have been done
+            r"glue\.model\.(Throttling|InternalService|OperationTimeout)|ServiceFailureException|ServiceUnavailable|RESTException|ServerError|"
             r"TooManyRequests|Max retries exceeded|Read timed out|Connection aborted",
             "target:catalog-unreachable",
         ),

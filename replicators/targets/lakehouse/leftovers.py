@@ -63,10 +63,16 @@ def clear(lake: Iceberg, session: LentSession, table: TargetTable, *, is_alive: 
 
 def purge(lake: Iceberg, session: LentSession, table: TargetTable, names: tuple[str, str]) -> None:
     """Drop one of this replicator's Iceberg tables and everything in its folder. Files of an
-    interrupted load or merge belong to no version, and a catalog does not remove them."""
+    interrupted load or merge belong to no version, and a catalog does not remove them. Glue renames
+    in two steps: a staging table whose second step did not happen is the live table by another
+    name, and its files stay."""
     own = ""
     with suppress(Exception):  # listed, but its files are gone: nothing to remove
         own = (lake.properties(session, names) or {}).get(UUID, "")
+    live = lake.live_names(table)
+    if own and names != live and (lake.properties(session, live) or {}).get(UUID, "") == own:
+        session.sql(f"DROP TABLE IF EXISTS {lake.path(names)}")
+        return
     session.sql(f"DROP TABLE IF EXISTS {lake.path(names)} PURGE")
     if own:
         lake.storage.remove_folder(lake.location(table, own))

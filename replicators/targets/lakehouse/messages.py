@@ -76,6 +76,21 @@ MESSAGES: Mapping[str, Message] = {
         "The trial makes a namespace and a small table, as a run does, and drops both.",
         help=Help.EDIT,
     ),
+    "target:catalog-region": Message(
+        "Catalog's region not known",
+        "Nobody says in which region Glue's catalog is.",
+        "Enter Catalog region or S3 region, or set AWS_REGION of web and workers.",
+        "A run can't begin without the catalog.",
+        help=Help.EDIT,
+    ),
+    "target:catalog-name": of_table(
+        "Name not possible in Glue",
+        "Glue can't list table `{table}` by its names: {reason}.",
+        "Choose lower in Case of names, or other names by Namespace, Namespaces of schemas and "
+        "Table prefix.",
+        "The table can't be copied.",
+        help=Help.EDIT,
+    ),
     "target:column-reserved": of_table(
         "Column name reserved by Iceberg",
         "Table `{table}` has a column `{column}`, a name that Iceberg keeps for itself.",

@@ -18,10 +18,11 @@ from replicators.connectors.stores import (
     s3_secret_key,
 )
 from replicators.targets.lakehouse import layout, rules
+from replicators.targets.lakehouse.glue import Glue
 from replicators.targets.lakehouse.servers import CatalogServer, address_fault
 from replicators.targets.lakehouse.stores import Store
 
-JDBC, REST = "jdbc", "rest"
+JDBC, REST, GLUE = "jdbc", "rest", "glue"
 CATALOG_OPTIONS = (
     "sslmode", "sslrootcert", "connect_timeout", "application_name", "target_session_attrs",
     "channel_binding", "gssencmode",
@@ -36,6 +37,7 @@ _KEYS_GO = (
 )
 _WORD_GOES = "enter it in Catalog password"
 _OF_REST = ("catalog_warehouse", "catalog_token", "catalog_token_uri", "catalog_scope")
+_OF_LOGIN = ("catalog_user", "catalog_password")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +55,19 @@ class LakehouseParams:
     catalog: str = param(
         "Catalog",
         help="Where Iceberg's tables are listed: jdbc, a database (SQLite or PostgreSQL); rest, a "
-        "server that speaks Iceberg's REST protocol",
+        "server that speaks Iceberg's REST protocol; glue, AWS Glue's Data Catalog",
         default=JDBC,
-        choices=(JDBC, REST),
+        choices=(JDBC, REST, GLUE),
         addresses=True,
     )
     catalog_uri: str = param(
         "Catalog address",
         help="The Iceberg catalog, without a password. jdbc: its database, for example "
         "sqlite:////data/catalog.db or postgresql://host/db. rest: the server's address before "
-        "/v1, for example https://catalog.example/api/catalog",
+        "/v1, for example https://catalog.example/api/catalog. glue: empty, or the address of a "
+        "server that stands for Glue",
         default="",
-        note="needed for Iceberg",
+        note="needed for Iceberg, except with Glue",
         addresses=True,
         secrets_go=_WORD_GOES,
     )
@@ -196,16 +199,20 @@ class LakehouseParams:
         is_movable=True,
         secrets_go=_WORD_GOES,
     )
+    catalog_region: str = param(
+        "Catalog region",
+        help="The region of Glue's catalog, such as eu-central-1. Empty: that of S3",
+        default="",
+        note="for Glue",
+        is_movable=True,
+    )
 
     def __post_init__(self) -> None:
         errors: dict[str, str] = {}
         if not self.catalog_name.isidentifier() or not self.catalog_name.isascii():
             errors["catalog_name"] = "must be a word of letters, digits and underscores"
         if self.format == "iceberg":
-            errors |= self._rest_errors() if self.is_rest else _uri_errors(self.catalog_uri)
-            if not self.is_rest:
-                named = [n for n in _OF_REST if getattr(self, n)]
-                errors |= dict.fromkeys(named, "is only for a REST catalog")
+            errors |= self._catalog_errors()
         errors |= self._store_errors()
         if self.schema_namespaces and self.namespace and rules.SCHEMA not in self.namespace:
             errors["schema_namespaces"] = "needs an empty namespace, or one with {schema}"
@@ -215,6 +222,26 @@ class LakehouseParams:
             errors["partition_by"] = "takes columns only for Delta, without day() or bucket()"
         if errors:
             raise InvalidParams(errors)
+
+    def _catalog_errors(self) -> dict[str, str]:
+        rest = [] if self.is_rest else [n for n in _OF_REST if getattr(self, n)]
+        errors = dict.fromkeys(rest, "is only for a REST catalog")
+        if not self.is_glue and self.catalog_region:
+            errors["catalog_region"] = "is only for Glue"
+        if self.is_glue:
+            return errors | self._glue_errors()
+        return errors | (self._rest_errors() if self.is_rest else _uri_errors(self.catalog_uri))
+
+    def _glue_errors(self) -> dict[str, str]:
+        login = [n for n in _OF_LOGIN if getattr(self, n)]
+        errors = dict.fromkeys(login, "must be empty: Glue is asked with the keys of S3")
+        if fault := address_fault(self.catalog_uri):
+            errors["catalog_uri"] = f"{fault}; empty for Amazon's own"
+        if not is_s3(self.warehouse_url):
+            errors["warehouse"] = "must be a bucket for Glue: s3://bucket/warehouse"
+        if any(c.isspace() for c in self.catalog_region):
+            errors["catalog_region"] = "must not have spaces or line breaks"
+        return errors
 
     def _store_errors(self) -> dict[str, str]:
         if not is_s3(self.warehouse_url):
@@ -242,6 +269,22 @@ class LakehouseParams:
     def is_rest(self) -> bool:
         """Whether a server lists the tables that speaks Iceberg's REST protocol."""
         return self.format == "iceberg" and self.catalog == REST
+
+    @property
+    def is_glue(self) -> bool:
+        """Whether AWS Glue lists the tables."""
+        return self.format == "iceberg" and self.catalog == GLUE
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a service lists the tables, and not a database."""
+        return self.is_rest or self.is_glue
+
+    @property
+    def glue(self) -> Glue:
+        """How Glue is reached."""
+        region = self.catalog_region or self.store.in_region
+        return Glue(self.catalog_uri, region, self.s3_access_key, self.s3_secret_key)
 
     @property
     def server(self) -> CatalogServer:
@@ -303,6 +346,9 @@ def places(params: LakehouseParams) -> tuple[Place, ...]:
         tokens = params.catalog_token_uri
         asked = (host_place(tokens, "Token endpoint"),) if tokens else ()
         return (*found, host_place(params.catalog_uri, "Catalog address"), *asked)
+    if params.is_glue:
+        where = params.catalog_uri
+        return (*found, host_place(where, "Catalog address")) if where else found
     return (*found, *_catalog_places(params.catalog_uri)) if params.format == "iceberg" else found
 
 

@@ -15,7 +15,7 @@ CREDENTIAL = "REPLICATOR_CATALOG_CREDENTIAL"
 BEARER = "REPLICATOR_CATALOG_TOKEN"
 CONNECT_SECONDS, ANSWER_SECONDS = 10, 120
 _FILE_IO = "org.apache.iceberg.hadoop.HadoopFileIO"
-_PYTHON_FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
+PYTHON_FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class CatalogServer:
 
     def properties(self) -> dict[str, str]:
         """The catalog's settings in pyiceberg."""
-        found = {"uri": self.uri, "py-io-impl": _PYTHON_FILE_IO, **self._named}
+        found = {"uri": self.uri, "py-io-impl": PYTHON_FILE_IO, **self._named}
         if self.client:
             found["credential"] = self._credential
         elif self.token:

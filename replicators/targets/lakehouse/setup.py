@@ -15,6 +15,17 @@ _SERVER = SetupStep(
 )
 
 
+_GLUE = SetupStep(
+    "Let this program use Glue",
+    "Give the user of the S3 keys, or the role of the machine, these rights on the catalog, its "
+    "databases and tables. The databases are made where they are missing.",
+    (
+        "glue:GetDatabase glue:GetDatabases glue:CreateDatabase glue:DeleteDatabase",
+        "glue:GetTable glue:GetTables glue:CreateTable glue:UpdateTable glue:DeleteTable",
+    ),
+)
+
+
 def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     """The steps for the chosen format."""
     place = SetupStep(
@@ -30,6 +41,8 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
         return (place,)
     if values.get("catalog") == "rest":
         return (place, _SERVER)
+    if values.get("catalog") == "glue":
+        return (place, _GLUE)
     user = str(values.get("catalog_user") or "lakehouse")
     role = '"' + user.replace('"', '""') + '"'
     return (

@@ -20,7 +20,7 @@ _SDK = (
 JARS = ("hadoop-aws-3", "eventstream-1", "reactive-streams-1", *(f"{name}-2" for name in _SDK))
 """Hadoop's file system of S3, and the part of the SDK that it needs."""
 PROFILE = "replicator"
-_FROM_FILE = "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider"
+FROM_FILE = "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider"
 _FILE_SYSTEM = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
@@ -40,7 +40,7 @@ class Store(stores.Store):
             found["spark.hadoop.fs.s3a.endpoint"] = self.where
             found["spark.hadoop.fs.s3a.path.style.access"] = "true"
         if self.access_key:
-            found["spark.hadoop.fs.s3a.aws.credentials.provider"] = _FROM_FILE
+            found["spark.hadoop.fs.s3a.aws.credentials.provider"] = FROM_FILE
         return found
 
     def credentials_file(self) -> str:

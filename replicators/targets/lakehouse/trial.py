@@ -1,4 +1,4 @@
-"""Tries in a REST catalog what a run does there, and says what it refuses. It leaves
+"""Tries in a REST catalog, or in Glue, what a run does there, and says what it refuses. It leaves
 nothing."""
 
 from __future__ import annotations
@@ -21,30 +21,37 @@ class _Failed(Exception):
         self.act = act
 
 
-def of_server(err: Exception, act: str) -> Problem:
+def of_server(err: Exception, act: str, params: LakehouseParams) -> Problem:
     """The problem of a catalog that could not be opened or asked."""
     if isinstance(err, ImportError):
         return Problem.of("target:driver-missing", driver=driver_of(err))
-    from replicators.targets.lakehouse.remote import fault_of_opening
-
-    code = fault_of_opening(err) or "target:catalog-unreachable"
+    code = _faults(params).fault_of_opening(err) or "target:catalog-unreachable"
     return Problem.of(code, act=act) if code == "target:catalog-rights" else Problem.of(code)
+
+
+def _faults(params: LakehouseParams) -> Any:
+    """The module that knows what the catalog's client raises."""
+    if params.is_glue:
+        from replicators.targets.lakehouse import aws
+
+        return aws
+    from replicators.targets.lakehouse import remote
+
+    return remote
 
 
 def failed(params: LakehouseParams, namespaces: Iterable[str]) -> Problem | None:
     """What the catalog refuses of what a run needs: to make those of the namespaces that are not
     there, and to make, change, rename and drop a table."""
-    from replicators.targets.lakehouse.remote import fault
-
     try:
         opened = catalog.open_catalog(params, is_look=True)
     except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
-        return of_server(err, "open the warehouse")
+        return of_server(err, "open the warehouse", params)
     try:
         _try(opened, params, sorted(namespaces))
     except _Failed as err:
         cause = err.__cause__
-        code = (fault(cause) if cause else "") or "target:catalog-trial"
+        code = (_faults(params).fault(cause) if cause else "") or "target:catalog-trial"
         if code == "target:catalog-unreachable" and _is_answer(cause):
             code = "target:catalog-trial"
         return Problem.of(code, act=err.act)

@@ -14,7 +14,7 @@ from replicators.connectors.model.types import Array, Int, String
 from replicators.connectors.ownership import LiveTable
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetTable, Token
-from replicators.targets.lakehouse import evolve, naming
+from replicators.targets.lakehouse import evolve, leftovers, naming
 from replicators.targets.lakehouse.leftovers import folders_of, tables_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import UUID
@@ -205,7 +205,8 @@ def test_a_new_copy_into_iceberg_removes_what_earlier_ones_left(
     reader = SimpleNamespace(list_tables=lambda _: listed, namespace_exists=lambda _: True)
     monkeypatch.setattr(lake, "open_reader", lambda: reader)
     monkeypatch.setattr(lake, "live", lambda *_: None)
-    monkeypatch.setattr(lake, "properties", lambda _, names: {UUID: "0123456789"})
+    staged = {("replicator_staging", "4_6_shop__orders__r1__3"): {UUID: "0123456789"}}
+    monkeypatch.setattr(lake, "properties", lambda _, names: staged.get(names))
     first, branch = (
         tmp_path / "w/shop/orders/01234567/data/x",
         staging / "4_6_shop__orders__r1__3/x",
@@ -217,6 +218,22 @@ def test_a_new_copy_into_iceberg_removes_what_earlier_ones_left(
     ]
     assert not first.exists() and not branch.exists()
     assert (tmp_path / "w/shop/orders/another/rows.parquet").exists()
+
+
+def test_a_staging_name_of_the_live_table_goes_without_its_files(
+    session: Session, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Guards `purge`: Glue renames in two steps, and a process that ends between them leaves two
+    names of one table. PURGE by the one would remove the files of the other."""
+    writer = lakehouse("iceberg", tmp_path, session)
+    lake, live = writer.format, tmp_path / "w/shop/orders/01234567/data/x"
+    staged = (naming.STAGING_NAMESPACE, "4_6_shop__orders__r1__3")
+    monkeypatch.setattr(lake, "properties", lambda _, names: {UUID: "0123456789"})
+    put(live)
+    leftovers.purge(lake, session, TABLE, staged)  # type: ignore[arg-type]
+    dropped = [t for t in session.reported if t.startswith("DROP")]
+    assert dropped == [f"DROP TABLE IF EXISTS `lakehouse`.`{staged[0]}`.`{staged[1]}`"]
+    assert live.exists()
 
 
 def test_every_staging_branch_of_a_table_that_lives_goes(
