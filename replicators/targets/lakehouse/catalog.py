@@ -27,6 +27,8 @@ CONNECT_SECONDS = 5
 
 def path(params: LakehouseParams) -> str:
     """The file of a SQLite catalog; empty if the catalog is on a server."""
+    if params.is_served:
+        return ""
     url = Url.parse(params.catalog_uri)
     return url.path[1:] if url.scheme.startswith("sqlite") else ""
 
@@ -148,8 +150,8 @@ class Reader:
 
     def _is_quick(self) -> bool:
         """Whether a table's state is found without a file of a store: a server sends it."""
-        if self._params.is_rest:
-            return True
+        if self._params.is_served:
+            return self._params.is_rest
         return "://" not in self._params.warehouse_url and has_tables(self._params)
 
 

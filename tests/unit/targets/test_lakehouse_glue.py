@@ -11,10 +11,11 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int
 from replicators.connectors.params import InvalidParams, parse
-from replicators.targets.lakehouse import PLUGIN, aws
+from replicators.targets.lakehouse import PLUGIN, aws, catalog
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams, places
+from replicators.targets.lakehouse.writer import LakehouseWriter
 
 GLUE = {"warehouse": "s3://bucket/lake", "catalog": "glue"}
 KEYS = {"s3_access_key": "AKIA", "s3_secret_key": "the-s3cret"}
@@ -55,6 +56,14 @@ def test_glue_is_asked_with_the_keys_of_s3_which_no_setting_has(tmp_path: Path) 
     assert "glue-2" not in PLUGIN.jars(LakehouseParams(warehouse="s3://b/l", format="delta"))
     assert PLUGIN.modules(params) == ("pyiceberg.catalog.glue",)
     assert ("host", "glue", 5) in [(p.kind, p.value, p.port) for p in places(params)]
+
+
+def test_a_run_begins_with_glues_own_address() -> None:
+    """Guards the writer: an empty address is no file, and no database is asked for tables."""
+    params = LakehouseParams(**GLUE)  # type: ignore[arg-type]
+    assert catalog.path(params) == ""
+    LakehouseWriter(params, spark=None)
+    assert catalog.Reader(params).opened() is None
 
 
 def test_what_no_field_says_of_glue_comes_from_the_environment(
