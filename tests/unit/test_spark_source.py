@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -283,7 +284,8 @@ def test_a_server_that_is_busy_for_a_moment_is_asked_again(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("replicators.spark.rest.time.sleep", waits.append)
+    # Only this module's `time`: other threads of the process go on sleeping.
+    monkeypatch.setattr("replicators.spark.rest.time", SimpleNamespace(sleep=waits.append))
     server.busy = 2
     assert source(server, replicator=ID).schema().names
     assert len(waits) == 2
