@@ -13,6 +13,7 @@ import pytest
 
 from replicators.targets.lakehouse import PLUGIN
 from replicators.targets.lakehouse.params import LakehouseParams
+from runners.engine.tasks.spark import class_options
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -59,7 +60,7 @@ def spark(lakehouse_root: Path) -> Iterator[Any]:
     conf |= {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
-        "-XX:ReservedCodeCacheSize=160m",
+        f"-XX:ReservedCodeCacheSize=160m {class_options(str(jars_dir))}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",

@@ -18,7 +18,7 @@ from replicators.sources.compared.poll import ComparedPoll
 from runners.engine.tasks.on_spark import SparkTasks
 from tests.compared_world import SCHEMA_NAME, Inbox, line
 
-pytestmark = [pytest.mark.contract, pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.contract, pytest.mark.spark, pytest.mark.timeout(180), pytest.mark.long]
 
 
 class TestCompared(ChangePollContract):

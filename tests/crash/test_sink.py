@@ -18,15 +18,9 @@ AT_START = ("snapshot_begun", "snapshot_part_delivered", "snapshot_delivered", "
 LIVE = ("changes_delivered", "merge_recorded", "resolved_recorded", "resolved_reported")
 
 
-@pytest.mark.parametrize(
-    ("at_start", "live"),
-    [
-        pytest.param(("snapshot_delivered",), ("changes_delivered",), id="delivered"),
-        pytest.param(AT_START, LIVE, marks=pytest.mark.long, id="every step"),
-    ],
-)
+@pytest.mark.long
 def test_a_kill_at_each_step_of_a_delivery_loses_and_doubles_nothing(
-    world_maker: MakeWorld, at_start: tuple[str, ...], live: tuple[str, ...]
+    world_maker: MakeWorld,
 ) -> None:
     """Guards the order of a sink's writes: rows of a snapshot that died would be read beside those
     of the next one, recorded before it is delivered a change would be lost, and what an unrecorded
@@ -35,13 +29,13 @@ def test_a_kill_at_each_step_of_a_delivery_loses_and_doubles_nothing(
     patient = {"REPLICATOR_LEASE_SECONDS": "120"}  # a slow machine is no fault of the order
     with world_maker(kind=FilesWorld, format="Parquet", environment=patient) as world:
         traffic = Traffic(world.database, seed=11)
-        for name in at_start:
+        for name in AT_START:
             world.arm(name)
             died_at(world, world.start(), name)
             assert set(world.states().values()) != {"replicating"}, "nothing remained to be done"
             traffic.write(10)
         child = world.start()
-        for name in live:
+        for name in LIVE:
             world.settle()
             with traffic.going_on():
                 world.arm(name)

@@ -87,6 +87,7 @@ def test_a_kill_at_each_step_of_a_sql_target_loses_and_doubles_nothing(
         assert world.left_over("views") == set(), "a staging table is left over"
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.integration
 def test_a_kill_of_a_copy_and_of_a_merge_on_spark_into_postgresql(

@@ -45,14 +45,14 @@ def one_large_transaction(database: Database, rows: int = ROWS) -> None:
 
 
 def test_a_large_transaction_cut_by_a_kill_comes_again_whole_and_is_merged_in_one_commit(
-    world_maker: MakeWorld,
+    twin_maker: MakeWorld,
 ) -> None:
     """Guards CORRECTNESS 1, 3, 4 and 8. Keeping the segments of the open transaction would double
     it, reusing their numbers would put it below the merged sequence, merging by segment would show
     half of it to readers; folding a key's rows in two tasks, or a moved key without its delete
     half, would leave rows over."""
     small = {"REPLICATOR_SEAL_BYTES": str(1 << 20)}
-    with world_maker(prepare=make_bulk, tables=("bulk",), environment=small) as world:
+    with twin_maker(prepare=make_bulk, tables=("bulk",), environment=small) as world:
         child = world.start()
         world.assert_equal()
         known, before = set(world.tokens("bulk")), world.last_segment()

@@ -304,6 +304,7 @@ def test_every_page_is_accessible_and_fits(watch: Any, live: Live, width: int, s
         watched.assert_fits()
 
 
+@pytest.mark.long
 def test_without_javascript_everything_but_the_refresh_works(watch: Any, live: Live) -> None:
     page: Page = watch(400, java_script_enabled=False).page
     page.get_by_label("Search replicators").fill("shop")

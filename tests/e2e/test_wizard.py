@@ -30,6 +30,7 @@ def shop(database: Database) -> Database:
     return database
 
 
+@pytest.mark.long
 def test_while_a_connection_is_tested_nothing_can_be_typed_that_would_be_lost(
     open_page: Any,
 ) -> None:
@@ -56,6 +57,7 @@ def test_while_a_connection_is_tested_nothing_can_be_typed_that_would_be_lost(
     expect(user).to_have_value("somebody else")
 
 
+@pytest.mark.long
 def test_a_press_that_waits_for_a_save_is_not_lost(open_page: Any) -> None:
     """Guards `pressed` of wizard.js, and the focus that only an answer to a press may take: HTMX
     forgets a button that loses the focus, and what was pressed only saved the draft. Here the
@@ -220,6 +222,7 @@ def _once_more(watched: Any, shop: Database) -> None:
     expect(page.get_by_test_id("test-ok")).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_draft_is_left_and_taken_up_again_by_itself(
     open_page: Any, shop: Database, tmp_path: Path
 ) -> None:
@@ -250,6 +253,7 @@ def test_a_draft_is_left_and_taken_up_again_by_itself(
     expect(page.get_by_role("heading", name="Drafts")).to_be_visible()
 
 
+@pytest.mark.long
 def test_two_tabs_never_overwrite_each_other_unasked(open_page: Any, shop: Database) -> None:
     first = open_page()
     page: Page = first.page

@@ -27,7 +27,7 @@ from replicators.targets.bigquery.params import BigQueryParams
 from replicators.targets.bigquery.writer import BigQueryWriter
 from tests.proxies import CuttingProxy
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180), pytest.mark.long]
 _NUMBERS = itertools.count(1)
 SCHEMA = TableSchema(
     TableId("shop", "orders"),

@@ -21,7 +21,7 @@ from tests.postgres_target_world import MysqlToPostgresWorld, PostgresTargetCase
 from tests.servers import Database, fresh_database
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600), pytest.mark.long]
 
 NUL = r"\0"
 """PostgreSQL can't hold a text with this character; its table would stop, as it should."""

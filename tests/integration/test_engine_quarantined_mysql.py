@@ -17,7 +17,7 @@ from tests.mysql_world import MysqlWorld
 from tests.quarantined import keys, waiting
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.long]
 
 TABLES = ("odd", "fine")
 SOURCE = {"zero_dates": "fail"}

@@ -155,6 +155,7 @@ STATEMENTS = (
 )
 
 
+@pytest.mark.long
 def test_postgresql_into_delta(
     demo: tuple[Demo, dict[str, Any]], database: Database, tmp_path: Path
 ) -> None:
@@ -190,6 +191,7 @@ def arrow_rows(batch: Any) -> list[dict[str, Any]]:
     return list(pa.record_batch(batch).to_pylist())
 
 
+@pytest.mark.long
 def test_mysql_into_iceberg(
     demo: tuple[Demo, dict[str, Any]], mysql: SqlServer, tmp_path: Path
 ) -> None:

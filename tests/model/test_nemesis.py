@@ -19,7 +19,7 @@ from tests.mysql_servers import MariadbServer, MysqlServer, SqlServer
 from tests.mysql_world import MysqlWorld
 from tests.world_fixtures import MakeWorld
 
-STEPS = int(os.environ.get("STEPS", "60"))
+STEPS = int(os.environ.get("STEPS", "30"))
 """Of a walk in `make test`; every commit has another seed."""
 LONG_STEPS = max(STEPS, 200)
 MYSQL_STEPS = min(STEPS, 20) if "STEPS" not in os.environ else min(STEPS, 50)

@@ -104,6 +104,7 @@ def test_the_seeds_example(spark: Any, tmp_path: Path, form: str, broadcast: int
         pytest.param("delta", 0, True, marks=LONG),
     ],
 )
+@pytest.mark.long
 def test_random_days_are_what_a_naive_replay_gives(
     spark: Any, tmp_path: Path, kind: str, broadcast: int, keeps: bool
 ) -> None:
@@ -200,6 +201,7 @@ def test_rows_that_cant_be_used_are_quarantined_with_the_reason(simple: Compared
     assert {r["id"]: r["OPERATION"] for r in simple.current()} == {1: "X", 2: "D", 5: "I"}
 
 
+@pytest.mark.long
 def test_a_delivery_that_is_wrong_is_refused_and_changes_nothing(simple: ComparedSet) -> None:
     simple.deliver("id,a,b\n1,x,1\n2,y,2\n3,z,3\n", day(0))
     before = simple.current(), simple.rows("history")
@@ -220,6 +222,7 @@ def test_a_delivery_that_is_wrong_is_refused_and_changes_nothing(simple: Compare
 
 
 @pytest.mark.parametrize("form", ["parquet", pytest.param("iceberg", marks=LONG)])
+@pytest.mark.long
 def test_a_run_that_fails_before_the_end_leaves_yesterdays(
     spark: Any, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

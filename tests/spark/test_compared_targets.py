@@ -44,7 +44,6 @@ CASES = [
     for mode in CHOICES
     if mode in registry.targets()[name].capabilities.modes and mode not in OTHERWISE
 ]
-SHORT = ("mysql", Mode.MIRROR)
 
 
 def test_every_merge_target_is_here() -> None:
@@ -106,12 +105,10 @@ def target_params(request: pytest.FixtureRequest, name: str, tmp_path: Path) -> 
                 yield parse(registry.targets()[name].params, given)
 
 
+@pytest.mark.long  # `make test` has it in test_compared_into_iceberg.py
 @pytest.mark.parametrize(
     ("name", "mode"),
-    [
-        pytest.param(*case, marks=() if case == SHORT else pytest.mark.long, id="-".join(case))
-        for case in CASES
-    ],
+    [pytest.param(*case, id="-".join(case)) for case in CASES],
 )
 def test_two_deliveries_reach_it(
     tmp_path: Path, spark: Any, clock: Clock, target_params: Any, name: str, mode: Mode

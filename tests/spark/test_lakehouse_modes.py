@@ -166,6 +166,7 @@ def test_soft_delete_is_what_a_naive_replay_gives(house: Lakehouse) -> None:
 
 
 @DELTA_LONG
+@pytest.mark.long
 def test_a_truncate_alone_flags_every_living_row_and_moves_the_token(house: Lakehouse) -> None:
     """Guards the statement for a batch without rows: rows flagged before keep their time, and a
     TRUNCATE of a table where nothing lives still carries the token."""
