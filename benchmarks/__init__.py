@@ -40,6 +40,11 @@ LINES = {
         "lag_mysql",
         "the time from a commit at MySQL to the commit at the target, at 2,000 changes a second",
     ),
+    "lag-s3": ("on_s3", "the lag with the lakehouse on an S3 server, beside this machine's disk"),
+    "backlog-s3": (
+        "on_s3",
+        "1.6 million waiting changes into a lakehouse on an S3 server, beside this machine's disk",
+    ),
     "postgresql-copy": (
         "copy_into",
         "a first copy of a PostgreSQL table into another server, beside logical replication and "

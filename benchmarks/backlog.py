@@ -41,7 +41,7 @@ def _measured(line: str, folder: Path) -> Result:
         server.execute(MARKS)
         target = place.target_params(folder)
         with debezium(for_mysql(server.port, folder), folder, server.execute) as peer:
-            seconds = _ours(server, load, folder)
+            seconds = drained(server, load, folder)
             right = sums_of(server)
             checked = _sums(target, "events") == right
             place.logger.info("ours %.1f s, right %s", seconds, checked)
@@ -79,9 +79,12 @@ def _sums(target: Any, name: str) -> tuple[int, ...]:
     return sums(place.iceberg_table(target, "bench", name).scan().to_arrow())
 
 
-def _ours(server: MysqlServer, load: BinlogLoad, folder: Path) -> float:
+def drained(server: MysqlServer, load: BinlogLoad, folder: Path, **where: Any) -> float:
+    """Seconds from the run's continuation until the load's changes are in the table. `where`:
+    fields of the target beside the usual ones."""
     source = {"host": HOST, "port": server.port, "user": ADMIN, "password": PASSWORD}
-    with EngineRun(folder, source, place.target_values(folder), [TABLE], "mysql") as run:
+    values = place.target_values(folder, **where)
+    with EngineRun(folder, source, values, [TABLE], "mysql") as run:
         run.wait_replicating()
         server.execute("INSERT INTO bench.events (id) VALUES (-2)")
         run.wait(lambda s: s["events"]["rows"] >= 1)

@@ -12,6 +12,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,13 +93,33 @@ def is_equal(server: EmbeddedPostgres, target: Any, name: str) -> bool:
     return there == sorted(tuple(map(str, row)) for row in wanted)
 
 
-def measure(line: str) -> list[Result]:
-    """Run the demo's shop, its traffic and the engine for some minutes."""
-    with place.folder(line) as folder, EmbeddedPostgres(fsync=False) as server:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The lags of a place's changes by table, in seconds; `rate` is changes a second."""
+
+    by: dict[TableId, np.ndarray[Any, Any]]
+    rate: float
+    checked: bool
+
+    @property
+    def every(self) -> np.ndarray[Any, Any]:
+        """Of all tables."""
+        return np.concatenate(list(self.by.values()))
+
+    def percentiles(self) -> tuple[float, float]:
+        """The median and the 99th of all changes."""
+        p50, p99 = (float(np.percentile(self.every, p)) for p in (50, 99))
+        return p50, p99
+
+
+def measured(folder: Path, **where: Any) -> Measured:
+    """Run the demo's shop, its traffic and the engine for some minutes. `where`: fields of the
+    target beside the usual ones."""
+    with EmbeddedPostgres(fsync=False) as server:
         shop.install(server, orders=place.scaled(shop.ORDERS, 1000))
         tables = [TableId(shop.SCHEMA, name) for name in shop.TABLES]
-        values = place.target_values(folder, namespace="shop")
-        target = place.target_params(folder, namespace="shop")
+        values = place.target_values(folder, namespace="shop", **where)
+        target = place.target_params(folder, namespace="shop", **where)
         traffic = Traffic(server.dsn(shop.DATABASE), rate=RATE, seed=1)
         worker = threading.Thread(target=traffic.run)
         with EngineRun(folder, server.params(shop.DATABASE), values, tables) as run:
@@ -110,15 +132,23 @@ def measure(line: str) -> list[Result]:
             traffic.stop.set()
             worker.join()
             checked = catch_up(shop.TABLES, lambda name: is_equal(server, target, name), run)
-            by = {t.name: lags(run, target, t, since, until) for t in tables}
-    every = np.concatenate(list(by.values()))
-    checked = checked and bool(np.isfinite(every).all()) and rate >= 0.9 * RATE
-    p50, p99 = (float(np.percentile(every, p)) for p in (50, 99))
+            by = {t: lags(run, target, t, since, until) for t in tables}
+    found = Measured(by, rate, checked)
+    right = bool(np.isfinite(found.every).all()) and rate >= 0.9 * RATE
+    return replace(found, checked=checked and right)
+
+
+def measure(line: str) -> list[Result]:
+    """The lakehouse on this machine's disk."""
+    with place.folder(line) as folder:
+        found = measured(folder)
+    by, every, checked = found.by, found.every, found.checked
+    p50, p99 = found.percentiles()
     slowest = max(by, key=lambda n: np.percentile(by[n], 99))
     note = (
-        f"{len(every):,} changes in {minutes():g} minutes, {rate:.0f} a second over "
-        f"{len(tables)} tables; largest "
-        f"{every.max():.1f} s; the slowest table is {slowest} (p99 "
+        f"{len(every):,} changes in {minutes():g} minutes, {found.rate:.0f} a second over "
+        f"{len(by)} tables; largest "
+        f"{every.max():.1f} s; the slowest table is {slowest.name} (p99 "
         f"{np.percentile(by[slowest], 99):.1f} s). Bounded by "
         "the seven tables' commits, which share two cores."
     )

@@ -102,7 +102,10 @@ def iceberg_table(target: Any, *names: str) -> Any:
     """A table as an outside reader opens it."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    catalog = SqlCatalog(target.catalog_name, uri=target.catalog_uri, warehouse=target.warehouse)
+    files = target.store.iceberg_properties(target.warehouse_url)
+    catalog = SqlCatalog(
+        target.catalog_name, uri=target.catalog_uri, warehouse=target.warehouse_url, **files
+    )
     return catalog.load_table(names)
 
 
