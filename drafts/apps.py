@@ -10,3 +10,10 @@ class DraftsConfig(AppConfig):
 
     name = "drafts"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Drafts belong to who made them."""
+        from drafts.models import Draft
+        from replicators.permissions import owned
+
+        owned("drafts", Draft)

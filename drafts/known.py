@@ -7,9 +7,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from replicators.connectors.params import cleared
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
+from replicators.permissions import can_edit
 from replicators.selectors import plugins
 from replicators.services import params_of
 
@@ -27,13 +30,15 @@ class Known:
     place: str
 
 
-def known(role: str) -> list[Known]:
-    """The connections of that role, by name. Each is listed once, and only if its connector may be
-    chosen."""
+def known(role: str, user: User) -> list[Known]:
+    """The connections of that role that this user may take, by name. Each is listed once, and only
+    if its connector may be chosen."""
     kinds = [p.name for p in plugins(role)]
-    rows = Replicator.objects.live().filter(**{f"{role}_kind__in": kinds}).order_by("name")[:SHOWN]
+    rows = Replicator.objects.live().filter(**{f"{role}_kind__in": kinds}).order_by("name")
+    if not can_edit(user):
+        rows = rows.filter(created_by=user)
     found: dict[str, Known] = {}
-    for row in rows:
+    for row in rows[:SHOWN]:
         try:
             values = params_of(row, role)
         except ReplicationError:  # its secrets can't be read any more, so it can't be used again
@@ -44,10 +49,10 @@ def known(role: str) -> list[Known]:
     return list(found.values())
 
 
-def taken(role: str, pk: str) -> tuple[str, dict[str, Any]] | None:
+def taken(role: str, pk: str, user: User) -> tuple[str, dict[str, Any]] | None:
     """The replicator's name, and the draft's fields that give the draft its connection; None if
     there is no such replicator."""
-    if pk not in {k.pk for k in known(role)}:
+    if pk not in {k.pk for k in known(role, user)}:
         return None
     row = Replicator.objects.get(pk=pk)
     kind = getattr(row, f"{role}_kind")

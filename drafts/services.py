@@ -24,6 +24,7 @@ from replicators.connectors.params import describe
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem
 from replicators.models import Replicator
+from replicators.permissions import require_make
 from replicators.services import (
     audited_values,
     changes_record,
@@ -116,7 +117,8 @@ def _fill(draft: Draft, fields: Mapping[str, Any]) -> None:
 @transaction.atomic
 def draft_create(*, actor: User | None, **fields: Any) -> Draft:
     """Make a draft with the values that are already known. Incomplete params are kept as they
-    are."""
+    are. `NoRight` where the actor may make no replicator into such a target."""
+    require_make(actor, str(fields.get("target_kind", "")))
     draft = Draft(created_by=actor)
     _fill(draft, fields)
     draft.save()

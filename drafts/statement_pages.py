@@ -13,13 +13,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 from drafts.models import Draft
 from drafts.statements.errors import StatementError
 from drafts.statements.examples import GROUPS
-from drafts.statements.services import NoRight, Outcome, statement_run
+from drafts.statements.services import Outcome, statement_run
 from drafts.statements.shown import has_secrets, statement_of
 from replicators.api.errors import answer_of
 from replicators.connectors.problems.problem import ProblemJson
 from replicators.models import Replicator
 from replicators.pages import may_view, render_page
 from replicators.people import person
+from replicators.permissions import NoRight
 
 LISTED = 200
 """The most names of sources that the page offers."""

@@ -21,6 +21,8 @@ from drafts.selectors import draft_shown, draft_stake, drafts_for_list
 from drafts.wizard import AUTOSAVE, Visit
 from replicators.config import InvalidConfig, plugin_of, suggested_for
 from replicators.connectors.problems.problem import Severity
+from replicators.connectors.source import SourcePlugin
+from replicators.connectors.target import TargetPlugin
 from replicators.forms import (
     Field,
     option_fields,
@@ -31,7 +33,7 @@ from replicators.forms import (
 )
 from replicators.pages import go, is_partial, may_edit, may_view, render_page, toasted
 from replicators.people import person
-from replicators.permissions import can_edit
+from replicators.permissions import can_make, changeable
 from replicators.selectors import plugin_params, plugins
 from replicators.services import params_of
 
@@ -43,10 +45,12 @@ NAME_HELP = "How people find it: for example what it copies and where to."
 @require_GET
 def drafts(request: HttpRequest) -> HttpResponse:
     """List drafts that are not yet replicators."""
+    found = drafts_for_list()
     context = {
         "section": "drafts",
-        "drafts": drafts_for_list(),
-        "is_editor": can_edit(request.user),
+        "drafts": found,
+        "can_make": can_make(request.user),
+        "changeable": changeable(request.user, found),
     }
     return render(request, "drafts/drafts.html", context)
 
@@ -203,7 +207,7 @@ def _take(visit: Visit, role: str) -> HttpResponse:
     """Fill the form in from a replicator that already has such a connection. Its secrets never
     reach a page."""
     request, panel = visit.request, "drafts/partials/_connector.html"
-    found = known.taken(role, request.POST.get("from", ""))
+    found = known.taken(role, request.POST.get("from", ""), person(request))
     if found is None:
         visit.status, visit.typed = 422, _connector_fields(visit, role)
         context = {**_connector_context(visit, role), "take_error": TAKE_WHAT}
@@ -229,24 +233,31 @@ def _reported(visit: Visit, role: str, context: Mapping[str, Any]) -> list[Field
 def _connector_fields(visit: Visit, role: str) -> dict[str, Any]:
     post = visit.request.POST
     kind = post.get(f"{role}_kind", "")
-    if kind not in {p.name for p in plugins(role)}:
-        kind = _kind(visit.draft, role)
+    shown = _plugins(visit, role)
+    if kind not in {p.name for p in shown}:
+        kind = _kind(visit, role)
     params = params_from(post, role, kind)
     if visit.act == "kind":
         # Untyped values, such as the other kind's default port, are not carried over.
-        others = [q for p in plugins(role) if p.name != kind for q in plugin_params(p)]
+        others = [q for p in shown if p.name != kind for q in plugin_params(p)]
         untyped = {(q.name, str(q.default)) for q in others}
         params = {n: v for n, v in params.items() if (n, str(v)) not in untyped}
     return {f"{role}_kind": kind, f"{role}_params": params}
 
 
-def _kind(draft: Draft, role: str) -> str:
-    first = next((p.name for p in plugins(role)), "")
-    return getattr(draft, f"{role}_kind") or first
+def _plugins(visit: Visit, role: str) -> list[SourcePlugin | TargetPlugin]:
+    """The plugins that this user may choose."""
+    user = visit.request.user
+    return [p for p in plugins(role) if role == "source" or can_make(user, p.name)]
+
+
+def _kind(visit: Visit, role: str) -> str:
+    first = next((p.name for p in _plugins(visit, role)), "")
+    return getattr(visit.draft, f"{role}_kind") or first
 
 
 def _test(visit: Visit, role: str) -> dict[str, Any]:
-    kind = _kind(visit.draft, role)
+    kind = _kind(visit, role)
     try:
         problems = connection_test(role=role, kind=kind, params=params_of(visit.draft, role))
     except InvalidConfig as err:
@@ -261,21 +272,19 @@ def _test(visit: Visit, role: str) -> dict[str, Any]:
 
 def _connector_context(visit: Visit, role: str) -> dict[str, Any]:
     stored = draft_shown(visit.draft)
-    kind = visit.typed.get(f"{role}_kind") or _kind(visit.draft, role)
+    kind = visit.typed.get(f"{role}_kind") or _kind(visit, role)
     values = visit.typed.get(f"{role}_params") or stored[f"{role}_params"]
-    plugin = plugin_of(role, kind)
+    plugin, shown = plugin_of(role, kind), _plugins(visit, role)
     return {
         "role": role,
         "kind": kind,
         "plugin": plugin,
-        "plugins": plugins(role),
-        "forms": [
-            {"name": p.name, "fields": param_fields(role, p.name, {}, {})} for p in plugins(role)
-        ],
+        "plugins": shown,
+        "forms": [{"name": p.name, "fields": param_fields(role, p.name, {}, {})} for p in shown],
         "values": values,
         "fields": param_fields(role, kind, values, visit.errors),
         "help": plugin.setup(values),
-        "known": known.known(role),
+        "known": known.known(role, person(visit.request)),
         "is_copied": role == "target" and "copied" in visit.request.GET,
     }
 

@@ -12,5 +12,9 @@ class ReplicatorsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the system checks."""
+        """Register the system checks. Replicators belong to who made them."""
         import replicators.project.checks  # noqa: F401
+        from replicators.models import Replicator
+        from replicators.permissions import owned
+
+        owned("replicators", Replicator)

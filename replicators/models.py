@@ -66,7 +66,10 @@ class Replicator(models.Model):
 
     class Meta:
         ordering = ("name",)
-        permissions = (("read_rows", "Can read rows of copied tables"),)
+        permissions = (
+            ("read_rows", "Can read rows of copied tables"),
+            ("make_feeds", "Can make feeds of tables that a source's user may read"),
+        )
 
     def __str__(self) -> str:
         return self.name

@@ -5,21 +5,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from replicators.permissions import EDIT, VIEW
+from replicators.permissions import VIEW, can_write
 
 View = Callable[..., HttpResponseBase]
 may_view: Callable[[View], View] = permission_required(VIEW, raise_exception=True)
-may_edit: Callable[[View], View] = permission_required(EDIT, raise_exception=True)
+
+
+def may_edit(view: View) -> View:
+    """Decorates a view for people who may change what its address names."""
+
+    @wraps(view)
+    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not can_write(request.user, request.resolver_match):
+            raise PermissionDenied
+        return view(request, *args, **kwargs)
+
+    return checked
 
 
 def is_partial(request: HttpRequest) -> bool:

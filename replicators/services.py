@@ -17,6 +17,7 @@ from replicators.connectors.model.schema import TableSelection
 from replicators.connectors.params import MASK, cleared, secret_names
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
+from replicators.permissions import require_make
 from replicators.secrets import decrypt, encrypt
 
 SECRET_LOST = "can't be read any more: enter it again"  # noqa: S105 - what is said of one
@@ -229,7 +230,8 @@ def replicator_create(
     options: Mapping[str, Any] | None = None,
 ) -> Replicator:
     """Make a new replicator, paused. InvalidConfig names the faulty fields; `NameTaken` where
-    another replicator has the name."""
+    another replicator has the name; `NoRight` where the actor may make no such one."""
+    require_make(actor, target_kind)
     config = ReplicatorConfig.parse(
         {
             "name": name,

@@ -14,7 +14,7 @@ from django.utils import timezone
 from replicators.config import parse_tables
 from replicators.connectors.model.schema import TableId
 from replicators.models import DesiredState, Replicator
-from replicators.permissions import can_edit
+from replicators.permissions import can_change
 from replicators.services import replicator_choose, tables_changed
 from runners.events.write import act_add
 from runners.models import Progress, Run, Table
@@ -112,9 +112,12 @@ def _ask(replicator: Replicator, state: DesiredState) -> bool:
 
 
 def _take_on(row: Replicator, actor: Actor) -> None:
-    """Hand a replicator over to who resumes it, where it stops without an owner who may edit."""
+    """Hand a replicator over to who resumes it, where it stops without an owner who may change
+    it."""
     owner, now = row.created_by, cast(User | None, actor)
-    if now is None or owner is None or row.options.get("owner_gone") != "stop" or can_edit(owner):
+    if now is None or owner is None or row.options.get("owner_gone") != "stop":
+        return
+    if can_change(owner, row):
         return
     Replicator.objects.filter(pk=row.pk).update(created_by=now)
     act_add(

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from assessments.api.views import ASKED
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
 from drafts.statements.errors import StatementError
-from drafts.statements.services import NoRight, Outcome, statement_run
+from drafts.statements.services import Outcome, statement_run
 from drafts.statements.shown import statement_of
 from drafts.statements.tokens import LONGEST
 from replicators.api.errors import Answer, answers
@@ -42,11 +42,6 @@ def _statement(error: StatementError) -> Answer:
         "column": [str(error.column)],
     }
     return Answer(400, "statement", str(error), fields)
-
-
-@answers(NoRight)
-def _no_right(error: NoRight) -> Answer:
-    return Answer(403, "permission-denied", str(error))
 
 
 class StatementSerializer(StrictMixin, serializers.Serializer[Any]):
@@ -132,7 +127,8 @@ class Changefeeds(RestView):
             "makes an ordinary replicator: it is assessed, and 409 with the problems where one is "
             "an ERROR. A statement that can't be read is 400 with `fields.line` and "
             "`fields.column`; the message shows the line with a caret. SHOW needs the right to "
-            "view, everything else the right to edit (403)."
+            "view, everything else the right to edit; with the right to make feeds, one's own "
+            "feeds (403)."
         ),
         tags=_TAGS,
         request=StatementSerializer,

@@ -28,6 +28,7 @@ from replicators.api.preconditions import require_match, tagged
 from replicators.api.rest import asked, asks
 from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer, valid
 from replicators.people import person
+from replicators.permissions import require_make
 
 _TAGS = ["drafts"]
 _CHANGED = {
@@ -40,7 +41,7 @@ _CHANGED = {
 
 
 class DraftViewSet(StoredServers):
-    """Drafts are everybody's who may edit."""
+    """Drafts are everybody's who may edit. Makers of feeds have their own."""
 
     serializer_class = DraftSerializer
     pagination_class = Pages
@@ -85,6 +86,7 @@ class DraftViewSet(StoredServers):
         draft = self.get_object()
         require_match(request, DraftSerializer(draft).data)
         data = valid(DraftUpdateSerializer, request.data)
+        require_make(person(request), data.get("target_kind", ""))
         draft = services.draft_update(draft=draft, version=data.pop("version"), **data)
         return tagged(request, DraftSerializer(draft).data)
 

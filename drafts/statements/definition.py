@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from drafts.statements.addresses import kind_called, params_given, require_secret, words_of
 from drafts.statements.errors import StatementError
 from drafts.statements.placing import placed
@@ -20,6 +22,7 @@ from replicators.config import NAME_LENGTH, parse_params, plugin_of
 from replicators.connectors.target import TargetPlugin
 from replicators.connectors.uris import Given
 from replicators.options import Options
+from replicators.permissions import require_make
 
 OPTIONS = tuple(f.name for f in fields(Options))
 
@@ -43,18 +46,20 @@ class Read:
     places: dict[str, int]
 
 
-def definition_of(statement: Create, source: str) -> Made:
-    """The definition. Asks the source for its tables. `StatementError`, or the source's error."""
+def definition_of(statement: Create, source: str, actor: User | None) -> Made:
+    """The definition. Asks the source for its tables. `StatementError`, `NoRight`, or the
+    source's error."""
     text, into = statement.text, statement.into
     given: list[Given] = []
     if statement.is_cdc:
         kind = kind_called(text, "target", into.value, into.at)
     else:
         kind, given = params_given(text, "target", into)
+    require_make(actor, kind)
     params = {g.name: g.value for g in given}
     places = {f"target.{g.name}": into.inside(g.at) for g in given}
     read = settings_read(text, kind, statement.settings, taken=params)
-    found = source_of(statement, source)
+    found = source_of(statement, source, actor)
     at = {f"source.{n}": place for n, place in found.places.items()}
     at["source"] = statement.source.at if statement.source else into.at
     at["target"] = into.at

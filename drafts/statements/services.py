@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 
 from drafts.services import replicator_make
 from drafts.statements.addresses import kind_called, params_given
@@ -18,7 +17,7 @@ from drafts.statements.placing import placed
 from drafts.statements.shown import statement_of
 from drafts.statements.tree import Alter, Create, DropCdc, Named, ShowAll, Statement
 from replicators.models import DesiredState, Replicator
-from replicators.permissions import can_edit, can_view
+from replicators.permissions import NOT_YOURS, NoRight, can_change, can_make, can_view
 from runners.definition import replicator_change
 from runners.selectors import replicators_found
 from runners.services import replicator_delete, replicator_pause, replicator_resume
@@ -26,10 +25,6 @@ from runners.shown import ReplicatorView
 
 LISTED = 500
 """The most replicators that SHOW CHANGEFEEDS lists."""
-
-
-class NoRight(PermissionDenied):
-    """The user may not carry out this statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +54,24 @@ def statement_run(*, text: str, actor: User | None, source: str = "") -> Outcome
     statement = parse(text)
     is_shown = isinstance(statement, ShowAll)
     is_shown |= isinstance(statement, Named) and statement.act == "show"
-    if actor is not None and not is_shown and not can_edit(actor):
+    if actor is not None and not is_shown and not can_make(actor):
         raise NoRight("Your user may look, but not change anything. Ask for the group editor.")
     return _RUN[type(statement)](statement, actor, source)
 
 
 def _create(statement: Create, actor: User | None, source: str) -> Outcome:
-    made = definition_of(statement, source)
+    made = definition_of(statement, source, actor)
     with placed(statement.text, made.places):
         replicator = replicator_make(actor=actor, **made.fields)
     count = len(replicator.tables)
     many = "1 table" if count == 1 else f"{count} tables"
     text = f"{replicator.name} is made with {many}, and starts."
     return Outcome("created", text, replicator, statement_of(replicator))
+
+
+def _require_change(actor: User | None, row: Replicator) -> None:
+    if actor is not None and not can_change(actor, row):
+        raise NoRight(NOT_YOURS)
 
 
 def _found(statement: Statement, name: Any) -> Replicator:
@@ -86,6 +86,8 @@ def _found(statement: Statement, name: Any) -> Replicator:
 
 def _named(statement: Named, actor: User | None, _: str) -> Outcome:
     row = _found(statement, statement.name)
+    if statement.act != "show":
+        _require_change(actor, row)
     match statement.act:
         case "show":
             text = statement_of(row)
@@ -121,6 +123,7 @@ def _drop_cdc(statement: DropCdc, actor: User | None, _: str) -> Outcome:
         and kind in ("", row.target_kind)
     ]
     if len(rows) == 1:
+        _require_change(actor, rows[0])
         return _dropped(rows[0], actor)
     text = f"No CDC stream of {statement.table} was made by CREATE CDC."
     if rows:
@@ -139,6 +142,7 @@ def _show_all(_: ShowAll, __: User | None, ___: str) -> Outcome:
 
 def _alter(statement: Alter, actor: User | None, _: str) -> Outcome:
     row = _found(statement, statement.name)
+    _require_change(actor, row)
     if row.desired_state != DesiredState.PAUSED:
         text = f"Pause it first: PAUSE CHANGEFEED {statement.name.raw}."
         raise StatementError(text, statement.text, statement.name.at)

@@ -25,6 +25,7 @@ from replicators.config import InvalidConfig
 from replicators.connectors.params import InvalidParams
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem, ProblemJson
+from replicators.permissions import NoRight
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,11 @@ def _not_found(error: Http404) -> Answer:
 @answers(PermissionDenied)
 def _denied(error: PermissionDenied) -> Answer:
     return Answer(status.HTTP_403_FORBIDDEN, "permission-denied", "Your user may not do this.")
+
+
+@answers(NoRight)
+def _no_right(error: NoRight) -> Answer:
+    return Answer(status.HTTP_403_FORBIDDEN, "permission-denied", str(error))
 
 
 @answers(OperationalError)

@@ -1,4 +1,4 @@
-"""Who may call what: the group viewer reads, the group editor also writes."""
+"""Who may call what: viewers read, editors also write, and makers of feeds write their own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from rest_framework.request import Request
 
 from replicators.models import ApiToken, Scope
 from replicators.people import person
-from replicators.permissions import can_edit, can_read_rows, can_view
+from replicators.permissions import NOT_YOURS, can_make, can_read_rows, can_view, can_write
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # DRF imports this module while it makes its own views
+
+LOOKS_ONLY = "Your user may look, but not change anything. Ask for the group editor."
 
 
 def require_scope(request: Request) -> None:
@@ -47,16 +49,20 @@ class Administrator(BasePermission):
 
 
 class ViewOrEdit(BasePermission):
-    """Reading needs the right to view, everything else the right to edit."""
+    """Reading needs the right to view, everything else the right to change what the address
+    names."""
 
-    message = "Your user may look, but not change anything. Ask for the group editor."
+    message = LOOKS_ONLY
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         user = request.user
         if not user.is_authenticated:
             return False
         require_scope(request)
-        return can_view(user) if request.method in SAFE_METHODS else can_edit(user)
+        if request.method in SAFE_METHODS:
+            return can_view(user)
+        self.message = NOT_YOURS if can_make(user) else LOOKS_ONLY
+        return can_write(user, request.resolver_match)
 
 
 class ReadRows(BasePermission):
@@ -72,4 +78,4 @@ class ReadRows(BasePermission):
         if not user.is_authenticated:
             return False
         require_scope(request)
-        return can_view(user) and can_read_rows(user)
+        return can_view(user) and can_read_rows(user, request.resolver_match)

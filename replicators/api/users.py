@@ -25,8 +25,8 @@ _ERRORS = {400: ErrorSerializer, 403: ErrorSerializer}
 
 
 class UserSerializer(serializers.ModelSerializer[User]):
-    """A user. `groups`: viewer may look, editor may also change. `is_administrator` is changed on
-    the administration pages alone."""
+    """A user. `groups`: viewer may look, feed-maker may also make feeds, editor may also change
+    everything. `is_administrator` is changed on the administration pages alone."""
 
     groups = serializers.SerializerMethodField()
     is_administrator = serializers.BooleanField(source="is_superuser")

@@ -137,7 +137,7 @@ class TableChanges(RestView):
         query = asked(ChangesQuerySerializer, request)
         name, replicator = query.pop("table"), get_object_or_404(Replicator, pk=pk)
         log, found = files_listed(replicator, name=name, **query)
-        shows_paths = can_read_rows(person(request))
+        shows_paths = can_read_rows(person(request), request.resolver_match)
         body = log_json(log, found, after=query["after"], shows_paths=shows_paths)
         return Response(ChangesSerializer(body).data)
 

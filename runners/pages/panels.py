@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import Any, TypedDict
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -27,7 +28,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.message import Message
 from replicators.models import Replicator
 from replicators.pages import View, is_partial, may_view
-from replicators.permissions import can_edit
+from replicators.permissions import can_change, can_make, changeable
 from runners import selectors
 from runners.metrics import charts
 from runners.metrics.copying import CopyProgress, copy_progress
@@ -83,7 +84,8 @@ class ListContext(Versioned):
     asked: Asked
     chips: list[Chip]
     has_any: bool
-    is_editor: bool
+    can_make: bool
+    changeable: set[UUID]
 
 
 class HeadContext(Versioned):
@@ -168,7 +170,8 @@ def list_context(request: HttpRequest, query: Query) -> ListContext:
         "chips": chips,
         "has_any": bool(lines),
         "version": version_of(shown, chips),
-        "is_editor": can_edit(request.user),
+        "can_make": can_make(request.user),
+        "changeable": changeable(request.user, [line.view.replicator for line in page.rows]),
     }
 
 
@@ -183,7 +186,7 @@ def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> Head
         "new_tables": asked,
         "view": view,
         "replicator": view.replicator,
-        "is_editor": can_edit(request.user),
+        "is_editor": can_change(request.user, replicator),
         "is_paused": view.is_paused,
         "source_can": source_can(replicator),
         "target_can": target_can(replicator.target_kind),

@@ -49,7 +49,7 @@ def subscribers_context(
     """The subscribers and the last changes."""
     context = panels.head_context(request, replicator, "subscribers")
     cant = refusal_subscribe(replicator)
-    may_see = can_read_rows(request.user)
+    may_see = can_read_rows(request.user, request.resolver_match)
     shown = [] if cant else subscribers_of(replicator, timezone.now())
     changes = [] if cant else recent_changes(replicator, may_see=may_see)
     version = panels.version_of(

@@ -1,11 +1,11 @@
-"""Pauses replicators whose owner may not edit any more, where their options say so."""
+"""Pauses replicators whose owner may not change them any more, where their options say so."""
 
 from __future__ import annotations
 
 from django.db import transaction
 
 from replicators.models import DesiredState, Replicator
-from replicators.permissions import can_edit
+from replicators.permissions import can_change
 from runners.events.write import event_add
 from runners.services import replicator_hold
 
@@ -17,7 +17,7 @@ def guard_owners() -> None:
         desired_state=DesiredState.RUNNING, options__owner_gone="stop"
     )
     for row in wanted.exclude(created_by=None).select_related("created_by"):
-        if row.created_by is not None and not can_edit(row.created_by):
+        if row.created_by is not None and not can_change(row.created_by, row):
             _pause(row, row.created_by.get_username())
 
 

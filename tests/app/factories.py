@@ -25,6 +25,8 @@ def make_user(name: str, *groups: str, **fields: Any) -> User:
     if groups and not Group.objects.filter(name__in=groups).exists():
         migration = import_module("replicators.migrations.0002_groups")
         migration.make_groups(apps, connection.schema_editor())
+        migration = import_module("replicators.migrations.0010_make_feeds")
+        migration.make_group(apps, connection.schema_editor())
     user = User.objects.create_user(name, password=PASSWORD, **fields)
     user.groups.add(*Group.objects.filter(name__in=groups))
     return user

@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from replicators.models import ApiToken, Replicator
 from replicators.tokens import token_create
-from tests.app.factories import make_user
+from tests.app.factories import make_replicator, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -73,6 +74,7 @@ ROWS = {
     f"{ONE}subscribers/search/snapshot/?schema=shop&table=orders": 404,
 }
 """What an editor gets where there are no changes yet."""
+PARAMS = {"memory": {"namespace": "feeds"}, "files": {"location": "/tmp/feeds"}}  # noqa: S108
 ADMINISTRATORS = {"/api/v1/audit/", "/audit/", "/api/v1/users/"}
 OPEN = {"login", "logout"}
 COVERED = {
@@ -148,6 +150,60 @@ def test_writing_needs_the_right_to_edit(
     for user in (viewer, stranger):
         assert _signed_in(user).post(url, {}, "application/json").status_code == 403
     assert _signed_in(editor).post(url, {}, "application/json").status_code != 403
+
+
+MAKING = {
+    "/api/v1/replicators/", "/api/v1/drafts/", "/api/v1/connections/test/",
+    "/api/v1/sources/tables/", "/api/v1/sources/tables/describe/", "/api/v1/assess/",
+    "/replicators/new/",
+}  # fmt: skip
+"""What names nothing of somebody's."""
+
+
+@pytest.fixture
+def maker(db: None) -> Any:
+    """May make feeds."""
+    return make_user("maker", "feed-maker")
+
+
+def _owned_by(maker: Any, kind: str) -> Replicator:
+    row = make_replicator(f"into {kind}", target_kind=kind, target_params=PARAMS[kind])
+    Replicator.objects.filter(pk=row.pk).update(created_by=maker)
+    return row
+
+
+def _statuses(client: Client, row: Replicator, paths: set[str]) -> dict[str, int]:
+    urls = {path: path.format(pk=row.pk) for path in sorted(paths)}
+    return {p: client.post(url, {}, "application/json").status_code for p, url in urls.items()}
+
+
+def test_a_maker_of_feeds_sees_what_a_viewer_sees(replicator: Replicator, maker: Any) -> None:
+    client = _signed_in(maker)
+    found = {path: client.get(path.format(pk=replicator.pk)).status_code for path in READ}
+    assert {path for path, status in found.items() if status != 200} == set()
+
+
+def test_a_maker_of_feeds_changes_its_own_feeds_alone(replicator: Replicator, maker: Any) -> None:
+    """Guards every address that changes something: another's replicator, and one of the person's
+    own that is no feed, are refused; the person's own feed is not, until the right is taken
+    away."""
+    client, named = _signed_in(maker), WRITE - MAKING
+    for other in (replicator, _owned_by(maker, "memory")):
+        assert {p for p, s in _statuses(client, other, named).items() if s != 403} == set()
+    mine = _owned_by(maker, "files")
+    assert {p for p, s in _statuses(client, mine, named | MAKING).items() if s == 403} == set()
+    maker.groups.set(Group.objects.filter(name="viewer"))
+    late = _statuses(_signed_in(maker), mine, named | MAKING)
+    assert {p for p, s in late.items() if s != 403} == set()
+
+
+def test_a_maker_of_feeds_reads_rows_of_its_own_feeds_alone(
+    replicator: Replicator, maker: Any
+) -> None:
+    client, mine = _signed_in(maker), _owned_by(maker, "files")
+    for path, status in ROWS.items():
+        assert client.get(path.format(pk=replicator.pk)).status_code == 403
+        assert client.get(path.format(pk=mine.pk)).status_code == status
 
 
 @pytest.mark.parametrize("path", sorted(ROWS))

@@ -13,9 +13,10 @@ from django.test import Client
 from drafts.models import Draft
 from drafts.services import DeployRefused
 from drafts.statements.errors import StatementError
-from drafts.statements.services import NoRight, Outcome, statement_run
+from drafts.statements.services import Outcome, statement_run
 from drafts.statements.shown import statement_of
 from replicators.models import AuditEntry, DesiredState, Replicator
+from replicators.permissions import NoRight
 from replicators.services import params_of
 from runners.transitions import IllegalTransition
 from tests.app.factories import SECRET, make_replicator
