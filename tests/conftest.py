@@ -35,6 +35,7 @@ from tests.report import UNKNOWN, Report, tested_commit
 from tests.search_server import SearchServer
 from tests.servers import Database, fresh_database
 from tests.snowflake_server import SnowflakeServer
+from tests.spanner_server import SpannerServer
 from tests.spark_fixtures import lakehouse_root, spark
 from tests.turns import turns
 
@@ -135,6 +136,14 @@ def bigquery() -> Iterator[EmbeddedBigQuery]:
     """One BigQuery emulator for the whole session; tests use datasets of their own."""
     with EmbeddedBigQuery() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def spanner() -> Iterator[SpannerServer]:
+    """A small Spanner in this process; each test makes databases of its own."""
+    server = SpannerServer().start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,8 @@ SINK_NAMES = (
 """The places in a `ChangeSink`'s order of writes."""
 SQL_NAMES = ("copy_numbered", "copy_announced", "copy_swapped", "batch_staged", "batch_merged")
 """The places within one call of a SQL target (`connectors/sql/target.py`)."""
+KEYED_NAMES = ("batch_journaled", "journal_applied")
+"""The places in a merge that is larger than a commit (`connectors/sql/keyed.py`)."""
 REPAIR_NAMES = (
     "repair_read",
     "repair_cleared",
@@ -65,6 +67,7 @@ NAMES = (
     "snapshot_recorded",
     *SINK_NAMES,
     *SQL_NAMES,
+    *KEYED_NAMES,
     *DELIVERY_NAMES,
 )
 

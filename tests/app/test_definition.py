@@ -33,6 +33,7 @@ PLACES = {
     "bigquery": {"project", "dataset", "location", "endpoint"},
     "snowflake": {"account", "database", "schema"},
     "redshift": {"database", "schema"},
+    "spanner": {"project", "instance", "database", "endpoint", "table_names", "commit_column"},
     "elasticsearch": {"index", "json"},
     "subscribers": {"location"},
     "kafka": {"topic_prefix", "topic", "schema_topic", "envelope", "record", "format"},

@@ -113,7 +113,12 @@ def test_only_a_target_with_object_stores_says_what_a_test_can_not_see(
         notes = re.findall(r'data-of-kind="(\w+)"( hidden)?>([^<]+)<', form)
         stores = {name for name, _, text in notes if "object store" in text}
         assert stores == {"lakehouse", "files", "subscribers"}
-        assert {name for name, _, _ in notes} - stores == {"kafka", "redshift", "snowflake"}
+        assert {name for name, _, _ in notes} - stores == {
+            "kafka",
+            "redshift",
+            "snowflake",
+            "spanner",
+        }
         assert [name for name, hidden, _ in notes if not hidden] == wanted
 
 

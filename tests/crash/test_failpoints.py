@@ -36,6 +36,7 @@ NOT_LIVE = (
     *failpoints.REPAIR_NAMES,
     *failpoints.SINK_NAMES,
     *failpoints.SQL_NAMES,
+    *failpoints.KEYED_NAMES,
     *failpoints.DELIVERY_NAMES,
     *AT_START,
     *AT_CHOICE,

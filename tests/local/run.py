@@ -1,7 +1,8 @@
 """The process of a run without a JVM: `python -m tests.local.run <run>`, as `manage.py
 run_replicator <run>` otherwise. The engine's parts are the product's own; tasks are threads of this
 process. `TEST_RECONNECT_SECONDS` ("0.5 1.0") sets how long capture waits before each new try,
-`TEST_BUCKET_SECONDS` how long the shortest bucket of a files target is."""
+`TEST_BUCKET_SECONDS` how long the shortest bucket of a files target is, `TEST_MOST_CELLS` how many
+values a commit by key takes."""
 
 from __future__ import annotations
 
@@ -36,6 +37,10 @@ def main() -> None:
     registry.targets()[duck.NAME] = duck.PLUGIN
     if seconds := os.environ.get("TEST_BUCKET_SECONDS"):
         files.LENGTHS["10 seconds"] = int(seconds)
+    if cells := os.environ.get("TEST_MOST_CELLS"):
+        from replicators.connectors.sql.keyed import KeyedClient
+
+        KeyedClient.most_cells = int(cells)
     if waits := os.environ.get("TEST_RECONNECT_SECONDS"):
         stream.RECONNECT_SECONDS = tuple(map(float, waits.split()))
     run.opened_for = _no_session  # type: ignore[assignment]

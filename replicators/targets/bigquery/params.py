@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from replicators.connectors.addresses import Place, Url
+from replicators.connectors.google import endpoint_fault, key_fault
 from replicators.connectors.params import InvalidParams, param
 from replicators.connectors.view_fields import current_views, view_suffix
 
@@ -125,8 +124,8 @@ class BigQueryParams:
                 _DATASET, self.dataset, "may have letters, digits and underscores only"
             ),
             "location": _fault(_LOCATION, self.location, "must be a region, EU or US"),
-            "credentials": _key_fault(self.credentials),
-            "endpoint": _endpoint_fault(self.endpoint),
+            "credentials": key_fault(self.credentials),
+            "endpoint": endpoint_fault(self.endpoint, "bigquery-abc.p.googleapis.com"),
             "partition_column": _fault(
                 _COLUMN, self.partition_column, "must be the name of a column in BigQuery"
             ),
@@ -157,40 +156,6 @@ class BigQueryParams:
 
 def _fault(pattern: re.Pattern[str], text: str, otherwise: str) -> str:
     return otherwise if text and not pattern.fullmatch(text) else ""
-
-
-def _key_fault(text: str) -> str:
-    """What is wrong with a service account key. Only Google's own token address is taken: another
-    one would be sent a signed request."""
-    if not text:
-        return ""
-    try:
-        key: Any = json.loads(text)
-    except ValueError:
-        key = None
-    if not isinstance(key, dict) or key.get("type") != "service_account":
-        return "must be the whole content of a service account's JSON file"
-    missing = [n for n in ("client_email", "private_key", "token_uri") if not key.get(n)]
-    if missing:
-        return f"lacks {' and '.join(missing)}"
-    host = Url.parse(str(key["token_uri"])).host if "://" in str(key["token_uri"]) else ""
-    if host != "googleapis.com" and not host.endswith(".googleapis.com"):
-        return "its token_uri must lie at googleapis.com"
-    return ""
-
-
-def _endpoint_fault(text: str) -> str:
-    if not text:
-        return ""
-    if not text.startswith(("https://", "http://")):
-        return "must begin with https:// (an emulator's with http://)"
-    try:
-        url = Url.parse(text)
-    except ValueError as err:
-        return str(err)
-    if not url.host or url.user or url.query or url.path not in ("", "/"):
-        return "must be an address like https://bigquery-abc.p.googleapis.com, without a path"
-    return ""
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
