@@ -23,6 +23,7 @@ from replicators.connectors.model.types import (
     String,
     Timestamp,
 )
+from replicators.targets.spanner.naming import encoded
 from tests.spanner_server import SpannerServer
 
 OF_MODES = {c.name: c.type for mode in Mode for c in extra_columns(mode)}
@@ -41,14 +42,14 @@ def params_of(server: SpannerServer, database: str) -> dict[str, Any]:
 
 
 def neutral_rows(
-    server: SpannerServer, database: str, schema: TableSchema, *, hidden: tuple[str, ...] = ()
+    server: SpannerServer, database: str, schema: TableSchema, *, name: str = ""
 ) -> list[dict[str, Any]]:
     """All rows of a copy, with the mode's columns, in the values that a source has."""
     kinds = {**OF_MODES, **{c.name: c.type for c in schema.columns}}
-    names = {f"rpl{n}" if n.startswith("_") else n: n for n in kinds}
+    names = {encoded(n): n for n in kinds}
     found = []
-    for row in server.rows(database, schema.id.name):
-        shown = {n: v for n, v in row.items() if n not in ("rpl_row_id", *hidden)}
+    for row in server.rows(database, encoded(name or schema.id.name)):
+        shown = {n: v for n, v in row.items() if n != "rpl_row_id"}
         found.append({names[n]: neutral(v, kinds[names[n]]) for n, v in shown.items()})
     return found
 

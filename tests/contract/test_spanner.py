@@ -6,14 +6,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from replicators.connectors.contract.merging import MergeContract
+from replicators.connectors.contract.merging import MergeContract, MergeFixtures
 from replicators.connectors.contract.reading import ReadingContract
 from replicators.connectors.contract.target import TargetContract
-from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.params import parse
 from replicators.connectors.target import TargetPlugin
 from replicators.targets.spanner.service import Service
@@ -76,3 +78,74 @@ class TestSpannerJournal(TestSpannerModes):
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("replicators.connectors.sql.keyed.KeyedClient.most_cells", 12)
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+class TestSpannerKills(SpannerFixtures, MergeFixtures):
+    """A process ends before or after each of a large merge's commits."""
+
+    @pytest.mark.parametrize("is_sent", [True, pytest.param(False, marks=pytest.mark.long)])
+    def test_a_merge_that_is_cut_off_is_finished_or_never_was(
+        self,
+        spanner: SpannerServer,
+        params: Any,
+        another: Callable[[], Any],
+        wide: TableSchema,
+        copied: Any,
+        folded: Any,
+        is_sent: bool,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Guards the journal (CORRECTNESS 13). Rows swap their keys and take unsent values from
+        each other, so a merge that was begun can't be made again from what is there then."""
+        monkeypatch.setattr("replicators.connectors.sql.keyed.KeyedClient.most_cells", 8)
+        before = {n: (f"name {n}", f"long {n}") for n in range(4)}
+        after = {n: (f"moved {n}", f"long {(n + 1) % 4}") for n in range(4)}
+        rows = [{"id": n, "name": f"name {n}", "note": f"long {n}"} for n in range(4)]
+        moved = [
+            {"id": n, "name": f"moved {n}", "unsent": ("note",), "origin": (n + 1) % 4}
+            for n in range(4)
+        ]
+        reached = set()
+        for count in range(1, 40):
+            schema = replace(wide, id=TableId("contract", f"cut_{count}"))
+            live = copied(schema, Mode.MIRROR, rows)
+            batch, one = folded(schema, 20, moved), another()
+            assert one.token(live).sequence == 10
+            done = cut_off(one._client.service, count, is_sent=is_sent)
+            try:
+                one.merge(live, batch)
+            except Killed:
+                next_one = another()
+                reached.add(next_one.token(live).sequence)
+            else:
+                assert done[0] < count
+                break
+            found = neutral_rows(spanner, params.database, schema)
+            shown = {r["id"]: (r["name"], r["note"]) for r in found}
+            assert shown == (after if next_one.token(live).sequence == 20 else before)
+            next_one.merge(live, batch)
+            found = neutral_rows(spanner, params.database, schema)
+            assert {r["id"]: (r["name"], r["note"]) for r in found} == after
+            assert next_one.token(live).sequence == 20
+            assert spanner.rows(params.database, "rpl_replicator_journal") == []
+        assert reached == {10, 20} and count > 5
+
+
+def cut_off(service: Any, count: int, *, is_sent: bool) -> list[int]:
+    """End the process at this commit, once it is made or before it is. The number of commits."""
+    done, commit = [0], service.commit
+
+    def cut(*given: Any) -> None:
+        done[0] += 1
+        if done[0] == count and not is_sent:
+            raise Killed
+        commit(*given)
+        if done[0] == count:
+            raise Killed
+
+    service.commit = cut
+    return done

@@ -11,7 +11,7 @@ from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.names import shared_names
-from replicators.connectors.problems.problem import Problem
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.sql.checks import problem_of
 from replicators.connectors.sql.state import COLUMNS, PROGRESS
 from replicators.targets.spanner import naming
@@ -20,6 +20,8 @@ from replicators.targets.spanner.params import NAME, SpannerParams
 from replicators.targets.spanner.service import Service
 
 ANSWER_SECONDS = 2.0
+MOST_COLUMNS, MOST_KEYS = 1017, 15
+"""Spanner has 1,024 columns and 16 of a key; a mode adds some."""
 OWN = "_replicator"
 
 
@@ -69,10 +71,27 @@ class SpannerChecks(Closing):
     def _named(self, table: TableSchema, name: str) -> Iterator[Problem]:
         if name.startswith(OWN):
             yield Problem.of("target:name-reserved", table=table.id, target=name)
-        seen: dict[str, str] = {}
         for one in (name, *(c.name for c in table.supported)):
-            if not NAME.fullmatch(naming.encoded(one)):
+            there = naming.encoded(one)
+            if not NAME.fullmatch(there):
                 yield Problem.of("target:spanner-name", table=table.id, name=one)
+            elif there != one:
+                yield Problem.of(
+                    "target:spanner-renamed", severity=Severity.INFO, table=table.id,
+                    name_there=one, made=there,
+                )  # fmt: skip
+        for what, count, most in (
+            ("columns", len(table.supported), MOST_COLUMNS),
+            ("columns of the key", len(table.key), MOST_KEYS),
+        ):
+            if count > most:
+                yield Problem.of(
+                    "target:spanner-wide", table=table.id, what=what, count=count, most=most
+                )
+        yield from self._columns(table)
+
+    def _columns(self, table: TableSchema) -> Iterator[Problem]:
+        seen: dict[str, str] = {}
         for column in table.supported:
             other = seen.setdefault(column.name.casefold(), column.name)
             if other != column.name:

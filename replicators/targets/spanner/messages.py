@@ -67,10 +67,23 @@ MESSAGES: Mapping[str, Message] = {
         _STOPS,
         retry=Retry.AFTER_FIX,
     ),
+    "target:spanner-renamed": of_table(
+        "Another name in Spanner",
+        "`{name_there}` of `{table}` is called `{made}` in Spanner: names there begin with a "
+        "letter, and have letters, digits and underscores only.",
+        "Nothing to do. Queries use the new name.",
+    ),
+    "target:spanner-wide": of_table(
+        "Too many columns for Spanner",
+        "`{table}` has {count} {what}. This target takes at most {most}.",
+        "Leave columns out, or choose another key.",
+        "The table can't be copied.",
+        help=Help.CHANGE,
+    ),
     "target:spanner-name": of_table(
-        "The name is none in Spanner",
-        "Spanner's names begin with a letter, have letters, digits and underscores, and at most "
-        "128 of them. `{name}` of `{table}` is none.",
+        "The name is too long for Spanner",
+        "Spanner's names have at most 128 characters, and this program writes letters that Spanner "
+        "has not by their numbers. `{name}` of `{table}` becomes too long.",
         "Rename it at the source, or leave it out.",
         "The table can't be copied.",
         help=Help.CHANGE,

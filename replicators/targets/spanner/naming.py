@@ -1,5 +1,6 @@
 """Names of tables and columns. Spanner's begin with a letter, and ours often with an underscore:
-such a name gets `rpl` before it, and so does one that looks like that already."""
+such a name gets `rpl` before it, and so does one that looks like that already. In a name with other
+characters each of them is written by its number. Every name can be told from its encoded form."""
 
 from __future__ import annotations
 
@@ -11,16 +12,24 @@ from replicators.targets.spanner.params import SpannerParams
 
 MARK = "rpl_mark_"
 """The name of the constraint that tells a table of ours begins with this."""
-_ENCODED = re.compile(r"(?:rpl)*_.*", re.DOTALL)
+_ENCODED = re.compile(r"(?:rpl)*_[A-Za-z0-9_]*")
+_ODD = "rplx_"
+"""An encoded name with odd characters begins with this."""
 
 
 def encoded(name: str) -> str:
-    """The name at the service. `_is_deleted` becomes `rpl_is_deleted`."""
-    return f"rpl{name}" if _ENCODED.fullmatch(name) else name
+    """The name at the service. `_is_deleted` becomes `rpl_is_deleted`, `a b` `rplx_a_20_b`."""
+    if _ENCODED.fullmatch(name):
+        return f"rpl{name}"
+    if re.fullmatch("([A-Za-z][A-Za-z0-9_]*)?", name) and not name.startswith(_ODD):
+        return name
+    return _ODD + re.sub("[^A-Za-z0-9]", lambda found: f"_{ord(found[0]):x}_", name)
 
 
 def decoded(name: str) -> str:
     """The name before it was encoded."""
+    if name.startswith(_ODD):
+        return re.sub("_([0-9a-f]+)_", lambda found: chr(int(found[1], 16)), name[len(_ODD) :])
     return name[3:] if name.startswith("rpl") and _ENCODED.fullmatch(name) else name
 
 

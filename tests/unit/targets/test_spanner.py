@@ -42,7 +42,7 @@ from replicators.targets.spanner import naming, types, values
 from replicators.targets.spanner.checks import SpannerChecks
 from replicators.targets.spanner.client import SpannerClient
 from replicators.targets.spanner.errors import code_of, translate
-from replicators.targets.spanner.params import SpannerParams, places
+from replicators.targets.spanner.params import NAME, SpannerParams, places
 from replicators.targets.spanner.service import Service, key_set, write
 from replicators.targets.spanner.setup import setup
 from tests.spanner_server import SpannerServer
@@ -85,10 +85,13 @@ def test_a_type_that_loses_something_says_so(kind: Any, native: str, fit: FitKin
 
 def test_a_name_with_an_underscore_first_is_told_from_one_that_looks_like_it() -> None:
     """Guards the names at the service: two columns must never become one."""
-    names = ["_is_deleted", "rpl_is_deleted", "rplrpl_x", "id", "rplx", "_replicator_progress"]
+    names = [
+        "_is_deleted", "rpl_is_deleted", "rplrpl_x", "id", "rplx", "_replicator_progress", "a b",
+        "rplx_a_20_b", "Größe", "1st", "_a b", "a_20_b",
+    ]  # fmt: skip
     there = [naming.encoded(n) for n in names]
     assert there[0] == "rpl_is_deleted" and there[3:5] == ["id", "rplx"]
-    assert len(set(there)) == len(names) and not any(n.startswith("_") for n in there)
+    assert len(set(there)) == len(names) and all(NAME.fullmatch(n) for n in there)
     assert [naming.decoded(n) for n in there] == names
     assert naming.names(replace(PARAMS, table_names="{schema}_{table}"), ORDERS.id) == (
         "shop_orders",
@@ -292,6 +295,7 @@ def test_what_can_not_be_copied_is_told_before(params: SpannerParams) -> None:
         columns=(
             *ORDERS.columns,
             Column("a b", String(), "text"),
+            Column("ß" * 40, String(), "text"),
             Column("Note", String(), "text"),
             Column("tags", Array(String()), "text[]", nullable=False),
         ),
@@ -299,14 +303,23 @@ def test_what_can_not_be_copied_is_told_before(params: SpannerParams) -> None:
     )
     with SpannerChecks(replace(params, commit_column="Note")) as checks:
         assert checks.connection() == []
-        found = [(p.code, dict(p.facts).get("name", "")) for p in checks.tables([odd], "r1")]
+        found = [(p.code, dict(p.facts).get("made", "")) for p in checks.tables([odd], "r1")]
     assert found == [
-        ("target:spanner-name", "straße"),
-        ("target:spanner-name", "a b"),
+        ("target:spanner-renamed", "rplx_stra_df_e"),
+        ("target:spanner-renamed", "rplx_a_20_b"),
+        ("target:spanner-name", ""),
         ("target:column-case", ""),
         ("target:spanner-column", ""),
         ("target:spanner-key", ""),
     ]
+
+
+def test_a_table_of_somebody_elses_is_told_before(client: SpannerClient) -> None:
+    """Guards the assessment: a copy would be refused hours later."""
+    with SpannerChecks(client.params) as checks:
+        assert [p.code for p in checks.tables([ORDERS], "r1")] == ["target:table-taken"]
+        other = replace(ORDERS, id=TableId("shop", "others"))
+        assert checks.tables([other], "r1") == []
 
 
 def test_the_test_of_the_connection_names_the_fault(
