@@ -17,11 +17,12 @@ from replicators.connectors.contract.target import TargetContract
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.params import parse
-from replicators.connectors.target import TargetPlugin
+from replicators.connectors.target import TargetPlugin, TargetTable
 from replicators.targets.spanner.service import Service
 from tests.contract.sql_targets import NeutralRows, SqlTargetFixtures
 from tests.spanner_server import SpannerServer
 from tests.spanner_target import neutral_rows, params_of
+from tests.spanner_world import OWN
 from tests.sql_modes import SqlModes
 
 pytestmark = [pytest.mark.contract, pytest.mark.timeout(180)]
@@ -134,18 +135,70 @@ class TestSpannerKills(SpannerFixtures, MergeFixtures):
             assert spanner.rows(params.database, "rpl_replicator_journal") == []
         assert reached == {10, 20} and count > 5
 
+    @pytest.mark.long
+    @pytest.mark.parametrize("is_sent", [False, True])
+    def test_a_copy_that_is_cut_off_shows_the_old_rows_or_the_new_ones(
+        self,
+        spanner: SpannerServer,
+        params: Any,
+        another: Callable[[], Any],
+        schema: TableSchema,
+        is_sent: bool,
+    ) -> None:
+        """Guards a publication whose rename takes no part in a transaction (CORRECTNESS 13, 15): at
+        each call of it readers have all rows of one copy, and the next process knows the table as
+        its own."""
+        old, new, generations = [(1, "a"), (2, "b")], [(2, "B"), (3, "c")], set()
+
+        def shown(one: TableSchema) -> list[tuple[Any, ...]]:
+            return sorted((r["id"], r["note"]) for r in neutral_rows(spanner, params.database, one))
+
+        for count in range(1, 60):
+            one = replace(schema, id=TableId("contract", f"copy_{count}"))
+            first, writer = TargetTable(one.id, "r1", 1), another()
+            self._stage(writer, first, one, old)
+            uuid = writer.publish_snapshot(first, one, 10)
+            again = TargetTable(one.id, "r1", 2, uuid)
+            done = cut_off(writer._client.service, count, is_sent=is_sent)
+            try:
+                self._stage(writer, again, one, new)
+                writer.publish_snapshot(again, one, 40)
+            except Killed:
+                next_one = another()
+            else:
+                assert done[0] < count
+                break
+            found = shown(one)
+            assert found in (old, new)
+            token = next_one.token(again)
+            generations.add(token.generation if token else 0)
+            if token is None or token.generation == 1:
+                self._stage(next_one, again, one, new)
+            else:
+                assert found == new
+            next_one.publish_snapshot(again, one, 40)
+            token = next_one.token(again)
+            assert (token.generation, token.sequence) == (2, 40) and shown(one) == new
+            left = set(spanner.database(params.database).tables)
+            assert not {n for n in left if n.startswith("rpl_replicator")} - set(OWN)
+        assert generations == {0, 1, 2} and count > 5
+
 
 def cut_off(service: Any, count: int, *, is_sent: bool) -> list[int]:
-    """End the process at this commit, once it is made or before it is. The number of commits."""
-    done, commit = [0], service.commit
+    """End the process at this commit or change of tables, once it is made or before it is. Returns
+    how many there were."""
+    done = [0]
 
-    def cut(*given: Any) -> None:
-        done[0] += 1
-        if done[0] == count and not is_sent:
-            raise Killed
-        commit(*given)
-        if done[0] == count:
-            raise Killed
+    def cut(call: Callable[..., None]) -> Callable[..., None]:
+        def counted(*given: Any) -> None:
+            done[0] += 1
+            if done[0] == count and not is_sent:
+                raise Killed
+            call(*given)
+            if done[0] == count:
+                raise Killed
 
-    service.commit = cut
+        return counted
+
+    service.commit, service.change = cut(service.commit), cut(service.change)
     return done
