@@ -43,6 +43,7 @@ from google.protobuf import empty_pb2
 from google.protobuf.struct_pb2 import ListValue, Value
 
 MOST_MUTATIONS, MOST_BYTES, MOST_CELL, MOST_KEY = 80_000, 100 << 20, 10 << 20, 8192
+MOST_TEXT = 2_621_440
 COMMIT_TIME = "spanner.commit_timestamp()"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 _COLUMN = re.compile(
@@ -153,7 +154,8 @@ def _text(text: str, column: _Column, name: str) -> Any:
     except ValueError as err:
         raise bad from err
     limit = re.search(r"\((\d+)\)", column.type)
-    if len(text.encode()) > MOST_CELL or (limit and size > int(limit[1])):
+    most = int(limit[1]) if limit else MOST_TEXT if column.kind == "STRING" else MOST_CELL
+    if size > most or len(text) > MOST_CELL * 4 // 3 + 4:
         raise Refused(
             Code.FAILED_PRECONDITION, f"New value exceeds the maximum size limit for {name}"
         )

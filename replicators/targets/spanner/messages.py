@@ -52,8 +52,9 @@ MESSAGES: Mapping[str, Message] = {
     ),
     "target:spanner-limit": of_table(
         "A row or a commit is too large for Spanner",
-        "Spanner refused rows of `{table}`: a value has more than 10 MiB, a key more than 8 KiB, "
-        "or indexes make a commit larger than Spanner takes.",
+        "Spanner refused rows of `{table}`: a value has more than 10 MiB, a text more than "
+        "2,621,440 characters, a key more than 8 KiB, or indexes make a commit larger than Spanner "
+        "takes.",
         "Leave the column out, or drop indexes of the copy that nobody needs. Then copy the table "
         "again.",
         _STOPS,
