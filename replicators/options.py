@@ -205,6 +205,24 @@ class Options:
              "time. All other changes wait on the disk; 0: as the settings say, about 2,000.",
         applies="at the next start",
     )  # fmt: skip
+    executor_megabytes: float = _number(
+        "Executor memory", 0.0, 0.0, 1_000_000.0,
+        help="Megabytes for each executor, where Spark is a cluster; 0: as "
+             "REPLICATOR_SPARK_EXECUTOR_MEMORY says.",
+        applies="at the next start",
+    )  # fmt: skip
+    executor_cores: float = _number(
+        "Executor cores", 0.0, 0.0, 1000.0,
+        help="Cores of each executor, where Spark is a cluster; 0: as "
+             "REPLICATOR_SPARK_EXECUTOR_CORES says.",
+        applies="at the next start",
+    )  # fmt: skip
+    executor_count: float = _number(
+        "Executors", 0.0, 0.0, 10_000.0,
+        help="Executors of a run, where Spark is a cluster; 0: as REPLICATOR_SPARK_EXECUTOR_COUNT "
+             "says.",
+        applies="at the next start",
+    )  # fmt: skip
     when_stalled: str = _choice(
         "While stalled", WHEN_STALLED,
         help="What becomes of what the replicator holds at the source, once reading has waited "

@@ -128,6 +128,12 @@ ENGINE_HELP = {
     "spark_local_dir": "Where runs make their scratch folders for Spark; empty: the system's "
     "temporary folder.",
     "spark_java_options": "More options for Spark's JVM, behind ours.",
+    "spark_executor_memory": "Memory of each executor, such as 2g. Empty: Spark's default. A local "
+    "master has no executors.",
+    "spark_executor_cores": "Cores of each executor; 0: Spark's default.",
+    "spark_executor_count": "Executors of a run; 0: as the cluster gives.",
+    "spark_conf": "More settings of Spark, such as `spark.a=1; spark.b=2`. They win over all "
+    "others. Spark passes them on in arguments of processes: they must not hold secrets.",
     "jars_dir": "Folder of the jars that `make setup` fetches, and of the classes that it "
     "archives.",
     "seal_seconds": "Age at which a raw segment is sealed; a replicator's option wins.",

@@ -18,6 +18,10 @@ class RunnerSettings:
     spark_driver_bind_address: str = ""
     spark_local_dir: str = ""
     spark_java_options: str = ""
+    spark_executor_memory: str = ""
+    spark_executor_cores: int = 0
+    spark_executor_count: int = 0
+    spark_conf: str = ""
     jars_dir: str = "var/jars"
     seal_seconds: float = 1.0
     seal_bytes: int = 64 << 20

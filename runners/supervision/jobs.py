@@ -66,7 +66,15 @@ def settings_of(replicator: Replicator) -> RunnerSettings:
         keep_seconds=options.keep_hours * 3600,
         retry_seconds=options.retry_minutes * 60,
         log_limit_bytes=round(options.log_gigabytes * 1e9) or settings.RUNNER.log_limit_bytes,
+        spark_executor_memory=_megabytes(options.executor_megabytes)
+        or settings.RUNNER.spark_executor_memory,
+        spark_executor_cores=round(options.executor_cores) or settings.RUNNER.spark_executor_cores,
+        spark_executor_count=round(options.executor_count) or settings.RUNNER.spark_executor_count,
     )
+
+
+def _megabytes(number: float) -> str:
+    return f"{round(number)}m" if number else ""
 
 
 def within_memory(known: RunnerSettings, megabytes: float) -> RunnerSettings:

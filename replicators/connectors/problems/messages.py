@@ -777,6 +777,12 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.AUTO,
         waits=True,
     ),
+    "run:spark-conf": Message(
+        "Spark's settings are wrong",
+        "`{part}` in REPLICATOR_SPARK_CONF is no setting of Spark.",
+        "Write settings as `spark.name=value`, with semicolons between. Then restart the workers.",
+        "Spark can't start.",
+    ),
     "run:spark-lost": Message(
         "Spark's process ended",
         "The Java process that Spark works in ended in the middle of the run: it was killed, or "

@@ -74,6 +74,30 @@ def driver_address(settings: RunnerSettings) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
+def chosen_conf(text: str) -> dict[str, str]:
+    """The settings of `spark_conf`. `run:spark-conf` where a part is not `spark.name=value`."""
+    found: dict[str, str] = {}
+    for part in filter(None, map(str.strip, text.split(";"))):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip().startswith("spark."):
+            raise ReplicationError("run:spark-conf", part=name.strip())
+        found[name.strip()] = value.strip()
+    return found
+
+
+def executor_conf(settings: RunnerSettings) -> dict[str, str]:
+    """What executors get. Spark's own cluster manager counts cores; others count executors."""
+    cores, count = settings.spark_executor_cores, settings.spark_executor_count
+    found = {
+        "spark.executor.memory": settings.spark_executor_memory,
+        "spark.executor.cores": str(cores or ""),
+        "spark.executor.instances": str(count or ""),
+    }
+    if settings.spark_master.startswith("spark://") and cores and count:
+        found["spark.cores.max"] = str(cores * count)
+    return {name: value for name, value in found.items() if value}
+
+
 @contextmanager
 def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
     """Meanwhile, jobs of this thread go to that pool of the scheduler. Does nothing with Spark
@@ -176,7 +200,7 @@ def open_session(
         builder = builder.master(settings.spark_master)
         builder = builder.config("spark.jars", ",".join(_jar_paths(settings.jars_dir, jars)))
         builder = builder.config("spark.driver.memory", settings.spark_driver_memory)
-        for key, value in driver_address(settings).items():
+        for key, value in {**driver_address(settings), **executor_conf(settings)}.items():
             builder = builder.config(key, value)
         java_options = (
             _JAVA_OPTIONS,
@@ -189,7 +213,8 @@ def open_session(
         builder = builder.config("spark.executorEnv.PYTHONPATH", path)
         if settings.spark_local_dir:
             builder = builder.config("spark.local.dir", settings.spark_local_dir)
-    for key, value in {**_CONF, **conf}.items():
+    wanted = {**_CONF, **conf, **chosen_conf(settings.spark_conf)}
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     try:
         with _lent(variables or {}):
