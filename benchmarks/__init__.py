@@ -96,6 +96,10 @@ LINES = {
     ),
     "subscribers": ("subscribers", "50 subscribers that wait for changes at the web process"),
     "memory": ("memory", "the memory of a run, through one large transaction"),
+    "shared-memory": (
+        "shared_memory",
+        "the memory of many small replicators that share a Spark, and how late their changes are",
+    ),
     "tables-page": ("tables_page", "a click on the wizard's page of tables, with 2,000 of them"),
     "growth": ("growth", "the last of many merges, beside the first"),
     "soak-iceberg-sqlite": ("soak", "what a run holds after an hour of the demo's traffic"),

@@ -153,6 +153,16 @@ CONSISTENT = (
         "see whole transactions of the source, so foreign keys hold at every moment.",
     ),
 )
+SPARK = (
+    Choice("default", "As the installation says", "REPLICATOR_SPARK."),
+    Choice("own", "Its own", "A Java process for each run: for large and busy replicators."),
+    Choice(
+        "shared",
+        "Shared",
+        "One Java process for the replicators of a machine: for many small ones. A replicator "
+        "whose target gives Spark a password or keys keeps its own.",
+    ),
+)
 VANISHED_TABLES = (
     Choice("keep", "Keep", "The table fails and says so; its rows stay in the target."),
     Choice(
@@ -203,6 +213,11 @@ class Options:
         "Memory at most", 0.0, 0.0, 1_000_000.0,
         help="Megabytes for a run: half is the JVM's, the rest what tasks hold of changes at a "
              "time. All other changes wait on the disk; 0: as the settings say, about 2,000.",
+        applies="at the next start",
+    )  # fmt: skip
+    spark: str = _choice(
+        "Spark", SPARK,
+        help="Where the work of a run is done.",
         applies="at the next start",
     )  # fmt: skip
     executor_megabytes: float = _number(

@@ -43,7 +43,7 @@ def require_reach(plugin: SourcePlugin | TargetPlugin, params: Any) -> None:
 def own_paths() -> Iterator[str]:
     """The program's own folders and files, with links resolved: its data, its keys, its code."""
     kept = [settings.VAR_DIR, settings.RUN_LOG_DIR, settings.RUNNER.log_url]
-    kept += [settings.RUNNER.jars_dir]
+    kept += [settings.RUNNER.jars_dir, settings.RUNNER.spark_shared_dir]
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         kept += [f"{database['NAME']}{end}" for end in _BESIDE]

@@ -11,7 +11,7 @@ from typing import Any
 from replicators.project.env import env_bytes, env_int, env_seconds, env_text
 from runners.engine.settings import RunnerSettings
 
-_PATHS = frozenset({"log_url", "log_spool_dir", "jars_dir", "spark_local_dir"})
+_PATHS = frozenset({"log_url", "log_spool_dir", "jars_dir", "spark_local_dir", "spark_shared_dir"})
 _LEAST = {
     "seal_seconds": 0.1,
     "seal_bytes": 1,

@@ -235,6 +235,7 @@ SPECTACULAR_SETTINGS = {
 
 # --- replicators -------------------------------------------------------------------------------------------------  # noqa: E501
 RUNNER = runner_settings(BASE_DIR)
+SPARK = env_text("REPLICATOR_SPARK", "own", choices=("own", "shared"))
 MAX_RUNS = env_int("REPLICATOR_MAX_RUNS", 4, minimum=1)
 MAX_VERIFICATIONS = env_int("REPLICATOR_MAX_VERIFICATIONS", 1, minimum=1)
 VERIFICATION_SECONDS = env_seconds("REPLICATOR_VERIFICATION_SECONDS", 90 * 86400)

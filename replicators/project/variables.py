@@ -69,6 +69,11 @@ VARIABLES = (
         "Runs at a time that the `runs` worker of one machine watches. Set it where there are "
         "several machines.",
     ),
+    Variable(
+        "REPLICATOR_SPARK", "own",
+        "Whether a run has a Spark of its `own`, or runs of a machine have one together "
+        "(`shared`); a replicator's option wins.",
+    ),
     Variable("REPLICATOR_MAX_VERIFICATIONS", "1", "Verifications at a time, on all machines "
                                                   "together. Each has a process beside the run."),
     Variable(
@@ -134,6 +139,9 @@ ENGINE_HELP = {
     "spark_executor_count": "Executors of a run; 0: as the cluster gives.",
     "spark_conf": "More settings of Spark, such as `spark.a=1; spark.b=2`. They win over all "
     "others. Spark passes them on in arguments of processes: they must not hold secrets.",
+    "spark_shared_memory": "Memory of the JVM that small replicators of a machine share.",
+    "spark_shared_dir": "Folder in which runs find the Spark that they share; each machine has its "
+    "own below it.",
     "jars_dir": "Folder of the jars that `make setup` fetches, and of the classes that it "
     "archives.",
     "seal_seconds": "Age at which a raw segment is sealed; a replicator's option wins.",

@@ -53,16 +53,18 @@ def run_engine(
     store: Store,
     settings: RunnerSettings,
     stop: threading.Event | None = None,
+    *,
+    is_shared: bool = False,
 ) -> None:
     """Run until the store or `stop` asks to stop, or raise `ReplicationError`. When it returns,
-    everything is sealed and recorded."""
+    everything is sealed and recorded. `is_shared`: on the machine's shared Spark."""
     stop = stop or threading.Event()
     watchdog = Watchdog(store, settings)
     watchdog.start()
     try:
         with ExitStack() as opened:
             with watchdog.step("start"):
-                spark = opened.enter_context(opened_for(job, settings))
+                spark = opened.enter_context(opened_for(job, settings, is_shared=is_shared))
             if store.desire() is Desire.RUN and not stop.is_set():
                 with suppress(StopAsked):
                     EngineRun(job, store, settings, spark, watchdog, stop).run()

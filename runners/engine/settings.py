@@ -22,6 +22,8 @@ class RunnerSettings:
     spark_executor_cores: int = 0
     spark_executor_count: int = 0
     spark_conf: str = ""
+    spark_shared_memory: str = "2g"
+    spark_shared_dir: str = "var/shared-spark"
     jars_dir: str = "var/jars"
     seal_seconds: float = 1.0
     seal_bytes: int = 64 << 20

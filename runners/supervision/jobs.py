@@ -15,6 +15,7 @@ from replicators.services import params_of, source_of, target_of
 from runners.engine.holding import Holding, WhenStalled
 from runners.engine.job import JobOptions
 from runners.engine.settings import RunnerSettings
+from runners.engine.tasks.sharing.fitness import can_share
 from runners.metrics.retention import retention_of
 
 if TYPE_CHECKING:
@@ -75,6 +76,16 @@ def settings_of(replicator: Replicator) -> RunnerSettings:
 
 def _megabytes(number: float) -> str:
     return f"{round(number)}m" if number else ""
+
+
+def shares_spark(replicator: Replicator) -> bool:
+    """Whether its runs use the machine's shared Spark: where that is asked for, and Spark's process
+    needs nothing that is this replicator's alone."""
+    known, asked = settings.RUNNER, Options.parse(replicator.options).spark
+    is_asked = (settings.SPARK if asked == "default" else asked) == "shared"
+    if not is_asked or known.spark_remote or not known.spark_master.startswith("local"):
+        return False
+    return can_share(target_plugin(replicator.target_kind), target_of(replicator))
 
 
 def within_memory(known: RunnerSettings, megabytes: float) -> RunnerSettings:

@@ -15,6 +15,8 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, tran
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from replicators.config import InvalidConfig
+from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.processes import (
     HOSTNAME,
     UNKNOWN,
@@ -30,6 +32,9 @@ from runners.services import back_off_clear, run_ask_stop
 from runners.states import RunState
 from runners.supervision.backoff import failure_note, is_quiet
 from runners.supervision.dispatch import send
+from runners.supervision.jobs import shares_spark
+from runners.supervision.sharing import SHARED, SharedSpark
+from runners.supervision.starter import spawn_copies
 from runners.transitions import IllegalTransition, run_transition
 
 logger = logging.getLogger(__name__)
@@ -52,6 +57,15 @@ def unwatched(now: datetime) -> Q:
         | Q(supervised_at__lt=now - SUPERVISION)
         | Q(supervised_at__gt=now + SUPERVISION)
     )
+
+
+def _shared_of(run: Run) -> SharedSpark | None:
+    """The machine's shared Spark where the run uses it. A definition that can't be read is for the
+    run's process to report."""
+    try:
+        return SHARED if shares_spark(run.replicator) else None
+    except (InvalidConfig, ReplicationError):
+        return None
 
 
 def default_spawn() -> Spawn:
@@ -82,6 +96,7 @@ class Supervisor:
         self._terminated_at: datetime | None = None
         self._is_killed = False
         self._process: Process = Elsewhere()
+        self._shared: SharedSpark | None = None
 
     def supervise(self) -> None:
         """Claim the run, start or adopt its process, and watch it to its end. Returns at once where
@@ -100,6 +115,7 @@ class Supervisor:
             return False
         self._signed_at = now
         run = self._read()
+        self._shared = _shared_of(run)
         if run.lease:
             self._adopt(run)
             return True
@@ -125,8 +141,12 @@ class Supervisor:
         taken = self._mine().filter(lease="", is_stop_asked=False)
         if not taken.update(lease=lease, lease_until=now + START_LEASE, hostname=HOSTNAME):
             return self._give_back(self._read())
+        spawn = self._spawn
+        if self._shared is not None:
+            self._shared.keep()
+            spawn = spawn_copies(settings.RUN_LOG_DIR, settings.RUNNER.spark_shared_dir, spawn)
         try:
-            self._process = self._spawn(str(run.pk), lease)
+            self._process = spawn(str(run.pk), lease)
         except OSError as err:
             logger.exception("Run %s could not be started.", run.pk)
             self._fail(self._read(), "internal:unexpected", {"name_of_error": type(err).__name__})
@@ -155,6 +175,8 @@ class Supervisor:
         if not self._sign(now):
             return False
         code = self._process.poll()
+        if self._shared is not None and code is None:
+            self._shared.keep()
         run = self._read()
         if code is not None:
             self._finish(run, code)

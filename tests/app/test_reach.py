@@ -245,7 +245,7 @@ def test_a_run_asks_when_it_starts(monkeypatch: pytest.MonkeyPatch, settings: An
     run = make_run(make_replicator(source_kind="mysql", source_params=values))
     settings.REACH_HOSTS = ["elsewhere.example"]
     started: list[Any] = []
-    monkeypatch.setattr("runners.engine.run.run_engine", lambda *a: started.append(a))
+    monkeypatch.setattr("runners.engine.run.run_engine", lambda *a, **_: started.append(a))
     monkeypatch.setattr(run_replicator, "started_at", lambda pid: 0.0)
     assert run_replicator._run(str(run.pk), run.lease,
         threading.Event()) == run_replicator.EXIT_ERROR  # fmt: skip

@@ -67,7 +67,9 @@ class TestCommand:
         Replicator.objects.update(options={"seal_seconds": 3, "keep_hours": 2})
         seen: dict[str, Any] = {}
 
-        def loop(job: Any, store: Any, settings: Any, stop: threading.Event) -> None:
+        def loop(
+            job: Any, store: Any, settings: Any, stop: threading.Event, *, is_shared: bool
+        ) -> None:
             seen.update(job=job, store=store, settings=settings, state=Run.objects.get().state)
 
         assert self._call(run, monkeypatch, loop) == 0
@@ -87,7 +89,7 @@ class TestCommand:
     def test_an_error_is_stored_before_it_leaves(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def loop(*_: Any) -> None:
+        def loop(*_: Any, **__: Any) -> None:
             try:
                 raise OSError(f"server said {SECRET}")
             except OSError as err:
@@ -105,7 +107,7 @@ class TestCommand:
     def test_what_it_does_not_know_is_unexpected(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def loop(*_: Any) -> None:
+        def loop(*_: Any, **__: Any) -> None:
             raise RuntimeError("boom")
 
         assert self._call(run, monkeypatch, loop) == 1

@@ -19,7 +19,7 @@ from tests.local.target import NAME, PLUGIN
 
 
 @contextmanager
-def _no_session(*_: Any) -> Iterator[None]:
+def _no_session(*_: Any, **__: Any) -> Iterator[None]:
     yield None
 
 

@@ -20,6 +20,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.job import Job
 from runners.engine.settings import RunnerSettings
 from runners.engine.tasks.scratch import scratch_dir
+from runners.engine.tasks.sharing.client import impatient, joined
 from runners.engine.tasks.spark import jvm_ended, open_session
 from runners.engine.tasks.worker import MODULES, load_all
 
@@ -32,41 +33,45 @@ if TYPE_CHECKING:
 logger = logging.getLogger("replicator.opening")
 
 WORKERS = 2
-_TASKS = (
+TASKS = (
     "runners.engine.tasks.on_spark",
     "runners.engine.decode.job",
     "runners.engine.fold.plan",
     "runners.engine.snapshot.chunks",
 )
+"""What the tasks of every run import."""
 
 
 @contextmanager
 def opened_for(
-    job: Job, settings: RunnerSettings, task_modules: tuple[str, ...] = ()
+    job: Job,
+    settings: RunnerSettings,
+    task_modules: tuple[str, ...] = (),
+    *,
+    is_shared: bool = False,
 ) -> Iterator[SparkSession]:
     """The session, as `open_session` opens it; it is stopped at the end. `run:spark-lost` replaces
     an error that was raised because the session's JVM has ended. `task_modules`: what tasks import
-    besides what a run's tasks do."""
+    besides what a run's tasks do. `is_shared`: on the machine's shared Spark, for one session of a
+    replicator."""
     params = job.target_params
     _beside("imports", load_all, job.target.modules(params))
+    if is_shared:
+        conf = job.target.spark_conf(params)
+        with on_shared(settings, job.replicator, conf) as spark:
+            yield spark
+        return
     workers = workers_conf(job.source, job.target, task_modules)
     conf = {**job.target.spark_conf(params), **workers}
-    local = _with_scratch(settings)
+    local = with_scratch(settings)
     with properties_for(job, settings) as properties:
         jars = (*job.target.jars(params), *job.source.jars(job.source_params))
         variables = job.target.driver_environment(params)
         names = tuple(dict.fromkeys(jars))
         spark = open_session(local, job.name, names, conf, properties, variables)
         _beside("workers", _begin, spark)
-        try:
+        with _ended_well(spark):
             yield spark
-        except Exception as err:
-            if jvm_ended(spark):
-                raise ReplicationError("run:spark-lost") from err
-            raise
-        finally:
-            if not jvm_ended(spark, 0):
-                spark.stop()
 
 
 @contextmanager
@@ -89,7 +94,7 @@ def properties_for(job: Job, settings: RunnerSettings) -> Iterator[Mapping[str, 
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _with_scratch(settings: RunnerSettings) -> RunnerSettings:
+def with_scratch(settings: RunnerSettings) -> RunnerSettings:
     """The settings with the run's own scratch folder, where Spark runs on this machine. `run:spark`
     where none can be made."""
     if settings.spark_remote or not settings.spark_master.startswith("local"):
@@ -105,11 +110,40 @@ def workers_conf(
 ) -> dict[str, str]:
     """Spark settings that make its Python workers begin with everything that the tasks of a run
     from this source into this target import, and with `more`."""
-    names = (*_TASKS, *source.task_modules, *target.task_modules, *more)
+    names = (*TASKS, *source.task_modules, *target.task_modules, *more)
     return {
         "spark.python.daemon.module": "runners.engine.tasks.worker",
         f"spark.executorEnv.{MODULES}": ",".join(names),
     }
+
+
+@contextmanager
+def on_shared(
+    settings: RunnerSettings, owner: str, conf: Mapping[str, str]
+) -> Iterator[SparkSession]:
+    """The one session of this owner on the machine's shared Spark, which has all jars and the
+    modules of all tasks."""
+    with joined(settings.spark_shared_dir, owner) as place:
+        there = replace(settings, spark_remote=place.url)
+        spark: Any = impatient(open_session(there, owner, (), dict(conf)))
+        spark.shared_place = place
+        with _ended_well(spark):
+            yield spark
+
+
+@contextmanager
+def _ended_well(spark: Any) -> Iterator[None]:
+    """Stop the session at the end. `run:spark-lost` replaces an error that was raised because its
+    JVM has ended."""
+    try:
+        yield
+    except Exception as err:
+        if jvm_ended(spark):
+            raise ReplicationError("run:spark-lost") from err
+        raise
+    finally:
+        if not jvm_ended(spark, 0):
+            spark.stop()
 
 
 def _beside(name: str, act: Callable[[Any], None], about: Any) -> None:

@@ -38,6 +38,9 @@ _CONF = {
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": (Path(__file__).parent / "pools.xml").as_uri(),
 }
+_PER_SESSION = ("spark.sql.", "spark.hadoop.", "spark.databricks.")
+_STATIC = frozenset({"spark.sql.extensions", "spark.sql.ui.retainedExecutions"})
+"""What a session can have for itself over Spark Connect, and what of that its server alone has."""
 DECODE_POOL = "decode"
 """The pool's name in `pools.xml`. All other jobs share the default pool, first in first out."""
 _POOL = "spark.scheduler.pool"
@@ -116,9 +119,12 @@ def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
 
 
 def jvm_ended(spark: Any, within_seconds: float = 0.5) -> bool:
-    """Whether the JVM that this process started has ended, or ends within that time. Never true
-    over Spark Connect, whose server is no child of ours. A JVM's socket closes some moments before
-    its process is seen to have ended."""
+    """Whether the session's JVM has ended, or ends within that time: the one that this process
+    started, or the shared one. Never true of another Spark Connect server. A JVM's socket closes
+    some moments before its process is seen to have ended."""
+    place = getattr(spark, "shared_place", None)
+    if place is not None:
+        return bool(place.has_ended(within_seconds))
     gateway = getattr(getattr(spark, "_sc", None), "_gateway", None)
     process = getattr(gateway, "proc", None)
     if process is None:
@@ -214,6 +220,9 @@ def open_session(
         if settings.spark_local_dir:
             builder = builder.config("spark.local.dir", settings.spark_local_dir)
     wanted = {**_CONF, **conf, **chosen_conf(settings.spark_conf)}
+    if settings.spark_remote:
+        wanted = {k: v for k, v in wanted.items() if k.startswith(_PER_SESSION)}
+        wanted = {k: v for k, v in wanted.items() if k not in _STATIC}
     for key, value in wanted.items():
         builder = builder.config(key, value)
     try:

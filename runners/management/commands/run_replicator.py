@@ -21,7 +21,7 @@ from runners.leased import EXIT_UNEXPECTED, LeasedCommand
 from runners.logs.write import RowHandler
 from runners.models import Run
 from runners.store.django import DjangoStore
-from runners.supervision.jobs import job_of, secrets_of, settings_of
+from runners.supervision.jobs import job_of, secrets_of, settings_of, shares_spark
 from runners.supervision.supervisor import EXIT_DATABASE, EXIT_ERROR, EXIT_STOPPED, STEP_DONE
 from runners.transitions import IllegalTransition, run_transition
 
@@ -134,4 +134,4 @@ def _work(run: Run, lease: str, stop: threading.Event) -> None:
     require_reach(job.source, job.source_params)
     require_reach(job.target, job.target_params)
     logger.info("Started.")
-    run_engine(job, store, settings, stop)
+    run_engine(job, store, settings, stop, is_shared=_read(shares_spark, run))

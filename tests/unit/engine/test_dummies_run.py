@@ -49,7 +49,7 @@ def test_a_run_copies_from_one_to_the_other(
     for name in ("poll", "snapshot", "control"):
         module = import_module(f"replicators.sources.clock.{name}")
         monkeypatch.setattr(module, "minute_now", lambda: clock["now"])
-    monkeypatch.setattr(run, "opened_for", lambda *_: nullcontext())
+    monkeypatch.setattr(run, "opened_for", lambda *_, **__: nullcontext())
     monkeypatch.setattr(run, "SparkTasks", lambda _, folder: LocalTasks(folder=folder))
     job = Job(
         replicator="6d2c7f55-0000-4000-8000-000000000001",

@@ -15,7 +15,7 @@ from replicators.targets.lakehouse import PLUGIN
 from replicators.targets.lakehouse.params import LakehouseParams
 from runners.engine.job import Job
 from runners.engine.settings import RunnerSettings
-from runners.engine.tasks.opening import _with_scratch, properties_for
+from runners.engine.tasks.opening import properties_for, with_scratch
 from runners.engine.tasks.scratch import FOLDER, scratch_dir
 
 MAKE = (
@@ -45,15 +45,15 @@ def test_the_next_run_removes_what_a_killed_one_left_and_nothing_else(tmp_path: 
 def test_only_a_spark_of_this_machine_gets_one(tmp_path: Path) -> None:
     """Guards `opened_for`: executors elsewhere have folders of their own."""
     local = RunnerSettings(spark_local_dir=str(tmp_path))
-    assert _with_scratch(local).spark_local_dir.startswith(f"{tmp_path}/{FOLDER}/")
+    assert with_scratch(local).spark_local_dir.startswith(f"{tmp_path}/{FOLDER}/")
     for other in (
         replace(local, spark_master="spark://host:7077"),
         replace(local, spark_remote="sc://host"),
     ):
-        assert _with_scratch(other) is other
+        assert with_scratch(other) is other
     (tmp_path / "file").touch()
     with pytest.raises(ReplicationError, match="run:spark"):
-        _with_scratch(replace(local, spark_local_dir=str(tmp_path / "file")))
+        with_scratch(replace(local, spark_local_dir=str(tmp_path / "file")))
 
 
 def test_the_keys_of_a_bucket_lie_in_a_file_of_ours_alone_while_the_session_lasts(

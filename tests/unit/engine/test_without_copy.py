@@ -90,7 +90,7 @@ class SinkWorld(PolledWorld):
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any) -> SinkWorld:
-    monkeypatch.setattr(run, "opened_for", lambda *_: nullcontext())
+    monkeypatch.setattr(run, "opened_for", lambda *_, **__: nullcontext())
     monkeypatch.setattr(run, "SparkTasks", lambda _, folder: LocalTasks(folder=folder))
     made = SinkWorld(tmp_path, request.node.name)
     commit = made.database.commit
@@ -212,7 +212,7 @@ def test_a_target_with_tables_is_copied_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards `skips_copy`: without its rows, updates and deletes would find nothing to change."""
-    monkeypatch.setattr(run, "opened_for", lambda *_: nullcontext())
+    monkeypatch.setattr(run, "opened_for", lambda *_, **__: nullcontext())
     monkeypatch.setattr(run, "SparkTasks", lambda _, folder: LocalTasks(folder=folder))
     world = PolledWorld(tmp_path, "tables-all-the-same")
     job = replace(world.job(), options=JobOptions(copies_first=False))

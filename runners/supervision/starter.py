@@ -1,0 +1,122 @@
+"""Starts runs as copies of one process that has imported what runs need, with its compiled loops.
+Their memory is that process's until they write to it."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import pkgutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+
+from replicators.private import opened_privately, private_folder
+from runners.engine.processes import LEASE, Adopted, Process, Spawn, started_at
+from runners.engine.tasks.sharing import ways
+from runners.engine.tasks.worker import load_all
+
+logger = logging.getLogger(__name__)
+
+SOCKET = "starter"
+PATIENCE_SECONDS = 20.0
+_ANSWER_SECONDS = 5.0
+_TURN_SECONDS = 0.2
+_MODULES = (
+    "pyspark.sql.connect.session",
+    "pyspark.sql.connect.dataframe",
+    "pyspark.cloudpickle",
+    "runners.engine.run",
+    "runners.store.django",
+)
+
+Work = Callable[[str], None]
+
+
+def begin(folder: Path, packages: Iterable[ModuleType], work: Work, close: int) -> None:
+    """Fork the starter. The caller must have no other thread yet. `packages`: the plugins that runs
+    use; `work`: does a run to its end and exits; `close`: a file that only the caller may keep."""
+    listener = ways.listening(folder, SOCKET)
+    if os.fork():
+        listener.close()
+        return
+    code = 1
+    try:
+        os.close(close)
+        _load(packages)
+        _serve(listener, work)
+    except Exception:
+        logger.exception("The starter of runs has failed.")
+    finally:
+        os._exit(code)
+
+
+def _load(packages: Iterable[ModuleType]) -> None:
+    names = list(_MODULES)
+    for package in packages:
+        names += [m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    load_all(names)
+    gc.collect()
+    gc.freeze()
+
+
+def _serve(listener: socket.socket, work: Work) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended copies leave no zombies
+    while True:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError, ValueError, KeyError):
+            connection.settimeout(_ANSWER_SECONDS)
+            asked = ways.receive(connection)
+            pid = os.fork()
+            if pid == 0:
+                listener.close()
+                connection.close()
+                _run(asked["run"], asked["lease"], asked["log"], work)
+            ways.send(connection, {"pid": pid})
+
+
+def _run(run_id: str, lease: str, log: str, work: Work) -> None:
+    """The copy: what `spawn_command` gives a process, and then the run."""
+    try:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        with open(log, "ab", opener=opened_privately) as output, open(os.devnull, "rb") as nothing:
+            for source, number in ((nothing, 0), (output, 1), (output, 2)):
+                os.dup2(source.fileno(), number)
+        os.environ[LEASE] = lease
+        work(run_id)
+    except BaseException:
+        logger.exception("The run could not begin.")
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def spawn_copies(logs: Path, base: str, otherwise: Spawn) -> Spawn:
+    """A `Spawn` that asks this machine's starter. `otherwise` starts a process of its own where
+    there is no starter in time."""
+
+    def spawn(run_id: str, lease: str) -> Process:
+        private_folder(logs)
+        folder = ways.place_of(base)
+        asked = {"run": run_id, "lease": lease, "log": str(logs.absolute() / f"{run_id}.log")}
+        until = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < until:
+            try:
+                connection = ways.connected(folder, SOCKET)
+            except OSError:  # it is not there yet
+                time.sleep(_TURN_SECONDS)
+                continue
+            with connection:
+                ways.send(connection, asked)
+                pid = int(ways.receive(connection)["pid"])
+                return Adopted(pid, started_at(pid))
+        return otherwise(run_id, lease)
+
+    return spawn
