@@ -27,6 +27,7 @@ from demo.postgres import HOST
 from replicators.targets.lakehouse import stores
 from setup import machine
 from setup.steps import JARS, REST_CATALOG
+from tests.signatures import Signer
 from tests.stores import Keys, ObjectStore
 
 CLIENT, SECRET, SCOPE, WAREHOUSE = "keeper", "s3cret:of the keeper", "lake:all", "main"
@@ -124,10 +125,11 @@ class Gate:
     `WAREHOUSE` is the only one, and all paths have its name, as with servers of several.
 
     `forbidden`: patterns of "METHOD path" that nobody may do. `counts`: what was given, refused and
-    lost."""
+    lost. `signer`: in place of tokens, each request must have this signature."""
 
-    def __init__(self, port: int, seconds: float = 3600.0) -> None:
+    def __init__(self, port: int, seconds: float = 3600.0, signer: Signer | None = None) -> None:
         self.backend = port
+        self.signer = signer
         self.seconds = seconds
         self.forbidden: list[str] = []
         self.counts: Counter[str] = Counter()
@@ -250,8 +252,8 @@ class _Handler(BaseHTTPRequestHandler):
         place = urlsplit(self.path)
         if place.path in {TOKENS, "/v1/oauth/tokens"}:
             self._token(body)
-        elif not self.gate.knows(self.headers.get("Authorization") or ""):
-            self._fail(401, "NotAuthorizedException", "no token, or one that has expired")
+        elif refused := self._refused(body):
+            self._fail(*refused)
         elif place.path == "/v1/config":
             self._config(parse_qs(place.query).get("warehouse", [""])[0])
         elif not place.path.startswith(f"/v1/{WAREHOUSE}/"):
@@ -260,6 +262,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(403, "ForbiddenException", "no right to do this")
         else:
             self._forward(place.path, body)
+
+    def _refused(self, body: bytes) -> tuple[int, str, str] | None:
+        """What is wrong with who asks."""
+        if signer := self.gate.signer:
+            fault = signer.fault(self.command, self.path, self.headers, body)
+            if not fault:
+                self.gate.counts["signed"] += 1
+            said = f"The request signature we calculated does not match: {fault}"
+            return (403, "InvalidSignatureException", said) if fault else None
+        if self.gate.knows(self.headers.get("Authorization") or ""):
+            return None
+        return 401, "NotAuthorizedException", "no token, or one that has expired"
 
     def _config(self, warehouse: str) -> None:
         if warehouse != WAREHOUSE:

@@ -30,6 +30,7 @@ from tests.iceberg_rest import (
     hadoop_on,
 )
 from tests.integration.test_catalog_password import command_words
+from tests.signatures import Signer
 from tests.stores import RIGHTS, Keys, ObjectStore, object_store
 from tests.world_fixtures import MakeWorld
 
@@ -37,6 +38,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 TABLE = TableSchema(TableId("shop", "items"), (Column("id", Int(64), "bigint"),), ("id",))
 SECONDS = 5.0
 """How long a token lives: less than any test of a run takes."""
+SIGNER = Signer(Keys("AKIASIGNER", SECRET.replace(" ", "-")), "eu-west-1", "glue")
 UNKNOWN = {"target:unreachable", "target:catalog-unreachable"}
 """The codes of a commit whose end is not known: a new run looks."""
 
@@ -217,6 +219,107 @@ def test_a_commit_whose_answer_gets_lost_is_done_once(
                 child = world.start()
             world.assert_equal()
         assert world.stop() == 0
+
+
+@contextmanager
+def signed(server: RestCatalogServer) -> Iterator[Gate]:
+    """A gate that checks signatures, as services of Amazon do."""
+    with Gate(server.port, signer=SIGNER) as made:
+        yield made
+
+
+def signing(gate: Gate, **more: str) -> dict[str, str]:
+    """What a form says of it."""
+    return {
+        "catalog": "rest",
+        "catalog_uri": gate.url,
+        "catalog_warehouse": WAREHOUSE,
+        "catalog_signing": SIGNER.service,
+        "catalog_region": SIGNER.region,
+        "catalog_user": SIGNER.keys.access,
+        "catalog_password": SIGNER.keys.secret,
+        **more,
+    }
+
+
+class Signed(OnRest):
+    """Readers sign too."""
+
+    def lake_table(self, name: str) -> Any:
+        from pyiceberg.catalog.rest import RestCatalog
+
+        how = {
+            "uri": self.uri,
+            "warehouse": WAREHOUSE,
+            "rest.sigv4-enabled": "true",
+            "rest.signing-name": SIGNER.service,
+            "rest.signing-region": SIGNER.region,
+            "client.access-key-id": SIGNER.keys.access,
+            "client.secret-access-key": SIGNER.keys.secret,
+        }
+        return RestCatalog(CATALOG, **how).load_table((self.namespace, name))
+
+
+@pytest.mark.long
+def test_requests_to_a_rest_catalog_are_signed_over_a_kill(
+    world_maker: MakeWorld, server: RestCatalogServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the settings of Spark's signer and of pyiceberg's, and the way of the keys to them."""
+    with signed(server) as gate:
+        monkeypatch.setattr(OnRest, "uri", gate.url)
+        with world_maker(kind=Signed, tables=("items",), target=signing(gate)) as world:
+            params: LakehouseParams = parse(LakehouseParams, world.target_params()[1])
+            with LakehouseChecks(params) as checks:
+                assert [p.code for p in checks.connection() + checks.tables([TABLE], "")] == []
+            traffic = Traffic(world.database)
+            world.start()
+            world.until_states("replicating")
+            with traffic.going_on():
+                world.moves_on("items")
+                world.kill()
+            traffic.write(10)
+            child = world.start()
+            world.assert_equal()
+            assert not any(SIGNER.keys.secret in word for word in command_words(child.pid))
+            assert world.stop() == 0
+            logged = "".join(p.read_text() for p in world.folder.glob("*.log"))
+            assert SIGNER.keys.secret not in logged + world.log_text()
+            assert gate.counts["signed"] > 20
+            assert gate.counts["InvalidSignatureException"] == 0
+
+
+@pytest.mark.long
+def test_what_is_wrong_with_a_signature_is_said_before_a_run(
+    server: RestCatalogServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the preflight where requests are signed. Guards also the test's own check: it refuses
+    another key, another region and another service."""
+    nothing = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent"}
+    for name, value in nothing.items():
+        monkeypatch.setenv(name, value)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    with signed(server) as gate:
+
+        def told(**fields: str) -> list[str]:
+            given = signing(gate, warehouse=str(tmp_path), **fields)
+            params: LakehouseParams = parse(LakehouseParams, given)
+            with LakehouseChecks(params) as checks:
+                problems = checks.connection() or checks.tables([TABLE], "")
+            return [p.code.removeprefix("target:catalog-") for p in problems]
+
+        assert told() == []
+        assert told(catalog_password="another") == ["refused"]  # noqa: S106 - a wrong one
+        assert told(catalog_region="us-east-1") == ["refused"]
+        assert told(catalog_signing="execute-api") == ["refused"]
+        assert told(catalog_signing="none", catalog_region="", catalog_user="",
+            catalog_password="") == ["refused"]  # fmt: skip
+        assert told(catalog_user="", catalog_password="") == ["refused"]
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", SIGNER.keys.access)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SIGNER.keys.secret)
+        assert told(catalog_user="", catalog_password="") == []
+        assert told(catalog_uri="http://127.0.0.1:9") == ["unreachable"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_rest_catalog_refuses_is_said_before_a_run(gate: Gate, tmp_path: Path) -> None:

@@ -118,6 +118,8 @@ def jars(params: LakehouseParams) -> tuple[str, ...]:
     more = stores.JARS if is_s3(params.warehouse_url) else ()
     if params.format == "delta":
         return (*DELTA_JARS, *more)
+    if params.is_signed:
+        return tuple(dict.fromkeys((ICEBERG_JAR, *stores.JARS, *glue.JARS)))
     if params.is_rest:
         return (ICEBERG_JAR, *more)
     if params.is_glue:

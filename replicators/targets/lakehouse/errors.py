@@ -23,7 +23,7 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r"UnrecognizedClientException|InvalidSignatureException|InvalidClientTokenId"
-            r"|ExpiredTokenException",
+            r"|ExpiredTokenException|request signature we calculated|security token included",
             "target:catalog-refused",
         ),
         (

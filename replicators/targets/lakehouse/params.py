@@ -23,6 +23,9 @@ from replicators.targets.lakehouse.servers import CatalogServer, address_fault
 from replicators.targets.lakehouse.stores import Store
 
 JDBC, REST, GLUE = "jdbc", "rest", "glue"
+UNSIGNED = "none"
+SERVICES = ("glue", "s3tables", "execute-api")
+"""Services of Amazon for which requests to a REST catalog are signed."""
 CATALOG_OPTIONS = (
     "sslmode", "sslrootcert", "connect_timeout", "application_name", "target_session_attrs",
     "channel_binding", "gssencmode",
@@ -37,6 +40,7 @@ _KEYS_GO = (
 )
 _WORD_GOES = "enter it in Catalog password"
 _OF_REST = ("catalog_warehouse", "catalog_token", "catalog_token_uri", "catalog_scope")
+_OF_TOKENS = ("catalog_token_uri", "catalog_scope")
 _OF_LOGIN = ("catalog_user", "catalog_password")
 
 
@@ -76,13 +80,16 @@ class LakehouseParams:
     )
     catalog_user: str = param(
         "Catalog user",
-        help="rest: the OAuth2 client id",
+        help="rest: the OAuth2 client id, or the access key that requests are signed with",
         default="",
         addresses=True,
         secrets_go=_WORD_GOES,
     )
     catalog_password: str = param(
-        "Catalog password", help="rest: the OAuth2 client secret", default="", secret=True
+        "Catalog password",
+        help="rest: the OAuth2 client secret, or the secret key that requests are signed with",
+        default="",
+        secret=True,
     )
     namespace: str = param(
         "Namespace",
@@ -201,9 +208,20 @@ class LakehouseParams:
     )
     catalog_region: str = param(
         "Catalog region",
-        help="The region of Glue's catalog, such as eu-central-1. Empty: that of S3",
+        help="The region of Glue's catalog, or for which requests are signed, such as "
+        "eu-central-1. Empty: that of S3",
         default="",
-        note="for Glue",
+        note="for Glue, and for signed requests",
+        is_movable=True,
+    )
+    catalog_signing: str = param(
+        "Sign requests for",
+        help="rest: the service of Amazon whose catalog asks for signed requests (SigV4). Catalog "
+        "user and password are then the access key and the secret key. Empty: those of S3, or the "
+        "environment's",
+        default=UNSIGNED,
+        choices=(UNSIGNED, *SERVICES),
+        note="for a REST catalog",
         is_movable=True,
     )
 
@@ -226,8 +244,12 @@ class LakehouseParams:
     def _catalog_errors(self) -> dict[str, str]:
         rest = [] if self.is_rest else [n for n in _OF_REST if getattr(self, n)]
         errors = dict.fromkeys(rest, "is only for a REST catalog")
-        if not self.is_glue and self.catalog_region:
-            errors["catalog_region"] = "is only for Glue"
+        if not (self.is_glue or self.is_signed) and self.catalog_region:
+            errors["catalog_region"] = "is only for Glue, and for signed requests"
+        elif any(c.isspace() for c in self.catalog_region):
+            errors["catalog_region"] = "must not have spaces or line breaks"
+        if not self.is_rest and self.catalog_signing != UNSIGNED:
+            errors["catalog_signing"] = "is only for a REST catalog"
         if self.is_glue:
             return errors | self._glue_errors()
         return errors | (self._rest_errors() if self.is_rest else _uri_errors(self.catalog_uri))
@@ -239,8 +261,6 @@ class LakehouseParams:
             errors["catalog_uri"] = f"{fault}; empty for Amazon's own"
         if not is_s3(self.warehouse_url):
             errors["warehouse"] = "must be a bucket for Glue: s3://bucket/warehouse"
-        if any(c.isspace() for c in self.catalog_region):
-            errors["catalog_region"] = "must not have spaces or line breaks"
         return errors
 
     def _store_errors(self) -> dict[str, str]:
@@ -256,9 +276,12 @@ class LakehouseParams:
         names = ("catalog_user", "catalog_password", "catalog_token", "catalog_scope")
         odd = [n for n in names if any(ord(c) < 32 or c == "\x7f" for c in getattr(self, n))]
         errors |= dict.fromkeys(odd, "must not have line breaks")
-        if self.catalog_token and (self.catalog_user or self.catalog_password):
+        if self.is_signed:
+            others = [n for n in ("catalog_token", *_OF_TOKENS) if getattr(self, n)]
+            errors |= dict.fromkeys(others, "must be empty where requests are signed")
+        elif self.catalog_token and (self.catalog_user or self.catalog_password):
             errors |= {"catalog_token": "must be empty where a user and a password are given"}
-        elif bool(self.catalog_user) != bool(self.catalog_password):
+        if bool(self.catalog_user) != bool(self.catalog_password):
             lacking = "catalog_password" if self.catalog_user else "catalog_user"
             errors[lacking] = "is required with the other of user and password"
         if ":" in self.catalog_user:
@@ -269,6 +292,11 @@ class LakehouseParams:
     def is_rest(self) -> bool:
         """Whether a server lists the tables that speaks Iceberg's REST protocol."""
         return self.format == "iceberg" and self.catalog == REST
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether requests to the REST catalog are signed."""
+        return self.is_rest and self.catalog_signing != UNSIGNED
 
     @property
     def is_glue(self) -> bool:
@@ -289,6 +317,15 @@ class LakehouseParams:
     @property
     def server(self) -> CatalogServer:
         """How the REST catalog is reached."""
+        if self.is_signed:
+            return CatalogServer(
+                self.catalog_uri,
+                self.catalog_warehouse,
+                self.catalog_user or self.s3_access_key,
+                self.catalog_password or self.s3_secret_key,
+                signing=self.catalog_signing,
+                region=self.catalog_region or self.store.in_region,
+            )
         return CatalogServer(
             self.catalog_uri,
             self.catalog_warehouse,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,7 +18,7 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
 )
 from requests import HTTPError, PreparedRequest, Response, Session
-from requests.adapters import HTTPAdapter
+from requests.adapters import BaseAdapter
 from requests.exceptions import RequestException
 
 from replicators.connectors import limits
@@ -28,12 +29,22 @@ _REFUSED = (UnauthorizedError, AuthorizationExpiredError, OAuthError)
 _AWAY = (ServerError, ServiceUnavailableError, TooManyRequestsError)
 
 
-class _Limited(HTTPAdapter):
-    """Ends a request that is not answered in time."""
+_UNSIGNED = re.compile(
+    r"InvalidSignature|SignatureDoesNotMatch|UnrecognizedClient|InvalidClientTokenId|ExpiredToken"
+    r"|MissingAuthenticationToken|security token"
+)
+"""How services of Amazon refuse a signature. They do so with a 403."""
 
-    def send(self, request: PreparedRequest, *args: Any, **more: Any) -> Response:
+
+def _limit(adapter: BaseAdapter) -> None:
+    """End the adapter's requests that are not answered in time."""
+    send = adapter.send
+
+    def limited(request: PreparedRequest, *args: Any, **more: Any) -> Response:
         more["timeout"] = (limits.left(CONNECT_SECONDS), limits.left(ANSWER_SECONDS))
-        return super().send(request, *args, **more)
+        return send(request, *args, **more)
+
+    adapter.send = limited  # type: ignore[method-assign]
 
 
 class Catalog(RestCatalog):
@@ -44,14 +55,24 @@ class Catalog(RestCatalog):
         session: Session = super()._create_session()
         session.trust_env = False
         session.headers.pop(_DELEGATION, None)
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, _Limited())
+        for adapter in session.adapters.values():
+            _limit(adapter)
         return session
+
+    def _init_sigv4(self, session: Session) -> None:
+        from boto3 import Session as Identity
+
+        mine = self.properties.get("client.access-key-id")
+        if not mine and Identity().get_credentials() is None:
+            raise UnauthorizedError("nothing has keys to sign with")
+        super()._init_sigv4(session)
 
 
 def fault(err: BaseException) -> str:
     """The code of what a client's exception says about the server; empty where it says nothing."""
-    if isinstance(err, _REFUSED):
+    if isinstance(err, _REFUSED) or (
+        isinstance(err, ForbiddenError) and _UNSIGNED.search(str(err))
+    ):
         return "target:catalog-refused"
     if isinstance(err, ForbiddenError):
         return "target:catalog-rights"

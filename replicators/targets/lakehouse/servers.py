@@ -13,6 +13,8 @@ TOKENS = "v1/oauth/tokens"
 """Where a catalog answers for tokens itself."""
 CREDENTIAL = "REPLICATOR_CATALOG_CREDENTIAL"
 BEARER = "REPLICATOR_CATALOG_TOKEN"
+KEY_ID = "REPLICATOR_CATALOG_ACCESS_KEY"
+KEY = "REPLICATOR_CATALOG_SECRET_KEY"
 CONNECT_SECONDS, ANSWER_SECONDS = 10, 120
 _FILE_IO = "org.apache.iceberg.hadoop.HadoopFileIO"
 PYTHON_FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
@@ -20,7 +22,9 @@ PYTHON_FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
 
 @dataclass(frozen=True, slots=True)
 class CatalogServer:
-    """A catalog server, and who asks it: an OAuth2 client, the holder of a token, or nobody."""
+    """A catalog server, and who asks it: an OAuth2 client, the holder of a token, somebody who
+    signs requests with the keys `client` and `secret` (SigV4, for the service `signing`), or
+    nobody. Who signs without keys has those of the environment."""
 
     uri: str
     warehouse: str = ""
@@ -29,6 +33,8 @@ class CatalogServer:
     token: str = field(default="", repr=False)
     token_uri: str = ""
     scope: str = ""
+    signing: str = ""
+    region: str = ""
 
     def spark_conf(self) -> dict[str, str]:
         """The catalog's settings in Spark. Iceberg puts the environment's value in place of
@@ -43,6 +49,8 @@ class CatalogServer:
             "rest.client.socket-timeout-ms": str(1000 * ANSWER_SECONDS),
             **self._named,
         }
+        if self.signing:
+            return found | self._signed()
         if self.client or self.token:
             found["rest.auth.type"] = "oauth2"
         if self.client:
@@ -53,8 +61,23 @@ class CatalogServer:
             found["rest.auth.type"] = "none"
         return found
 
+    def _signed(self) -> dict[str, str]:
+        found = {
+            "rest.auth.type": "sigv4",
+            "rest.auth.sigv4.delegate-auth-type": "none",
+            "rest.signing-name": self.signing,
+        }
+        if self.region:
+            found["rest.signing-region"] = self.region
+        if self.client:
+            found["rest.access-key-id"] = f"env:{KEY_ID}"
+            found["rest.secret-access-key"] = f"env:{KEY}"
+        return found
+
     def environment(self) -> dict[str, str]:
         """The variables that `spark_conf` names."""
+        if self.client and self.signing:
+            return {KEY_ID: self.client, KEY: self.secret}
         if self.client:
             return {CREDENTIAL: self._credential}
         return {BEARER: self.token} if self.token else {}
@@ -62,6 +85,17 @@ class CatalogServer:
     def properties(self) -> dict[str, str]:
         """The catalog's settings in pyiceberg."""
         found = {"uri": self.uri, "py-io-impl": PYTHON_FILE_IO, **self._named}
+        if self.signing:
+            signed = {
+                "rest.sigv4-enabled": "true",
+                "rest.sigv4.max-retries": "0",
+                "rest.signing-name": self.signing,
+                "rest.signing-region": self.region,
+                "client.region": self.region,
+                "client.access-key-id": self.client,
+                "client.secret-access-key": self.secret,
+            }
+            return found | {name: value for name, value in signed.items() if value}
         if self.client:
             found["credential"] = self._credential
         elif self.token:
@@ -75,7 +109,7 @@ class CatalogServer:
     @property
     def _named(self) -> Mapping[str, str]:
         found = {"warehouse": self.warehouse}
-        if self.client:
+        if self.client and not self.signing:
             own = f"{self.uri.rstrip('/')}/{TOKENS}"
             found |= {"oauth2-server-uri": self.token_uri or own, "scope": self.scope}
         return {name: value for name, value in found.items() if value}
