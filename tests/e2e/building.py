@@ -148,6 +148,13 @@ def choose(page: Page, *tables: str) -> None:
     saved(page)
 
 
+def deploy(page: Page) -> None:
+    """Press the last button; the replicator is there when this returns. The summary has its name as
+    a heading too."""
+    page.get_by_role("button", name="Deploy").click()
+    expect(page).to_have_url(re.compile(r"/replicators/[0-9a-f-]+/$"), timeout=60_000)
+
+
 def build(
     page: Page, database: Source, folder: Path, name: str, *tables: str, **source: Any
 ) -> None:

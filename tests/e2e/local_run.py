@@ -19,7 +19,7 @@ from datetime import timedelta
 from django.utils import timezone
 from replicators.models import Replicator
 from runners.models import Run
-Run.objects.all().delete()
+Run.objects.filter(replicator__name="{name}").delete()
 Run.objects.create(pk="{pk}", replicator=Replicator.objects.get(name="{name}"), lease="{lease}",
                    lease_until=timezone.now() + timedelta(seconds=120))
 """
