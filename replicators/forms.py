@@ -31,8 +31,9 @@ def span(value: str, unit: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field as `components/field.html` shows it. `id` is also its name in the form. `note`
-    replaces "optional". Only options have the last six: the name without its unit, the unit, the
-    default, what it is about, when a change applies, and the choices."""
+    replaces "optional". `group` is the heading above it. Only options have the last six: the name
+    without its unit, the unit, the default, what it is about, when a change applies, and the
+    choices."""
 
     id: str
     label: str
@@ -47,6 +48,7 @@ class Field:
     maximum: float | None = None
     placeholder: str = ""
     is_bool: bool = False
+    group: str = ""
     title: str = ""
     unit: str = ""
     default: str = ""
@@ -78,8 +80,11 @@ class Field:
 def param_fields(
     role: str, kind: str, values: Mapping[str, Any], errors: Mapping[str, str]
 ) -> list[Field]:
-    """The fields of a connector. The keys of the errors are like `source.host`."""
-    return [_param_field(role, p, values, errors) for p in describe(plugin_of(role, kind).params)]
+    """The fields of a connector, group by group. The keys of the errors are like `source.host`."""
+    shown = describe(plugin_of(role, kind).params)
+    groups = list(dict.fromkeys(["", *(p.group for p in shown)]))
+    ordered = sorted(shown, key=lambda p: groups.index(p.group))
+    return [_param_field(role, p, values, errors) for p in ordered]
 
 
 def _param_field(
@@ -101,6 +106,7 @@ def _param_field(
         minimum=p.minimum,
         maximum=p.maximum,
         is_bool=p.kind is bool,
+        group=p.group,
     )
 
 

@@ -47,6 +47,7 @@ class Param:
     secrets_go: str = ""
     check: Callable[[str], str] | None = None
     is_movable: bool = False
+    group: str = ""
 
 
 def param(
@@ -63,6 +64,7 @@ def param(
     secrets_go: str = "",
     check: Callable[[str], str] | None = None,
     is_movable: bool = False,
+    group: str = "",
 ) -> Any:
     """A dataclass field with its metadata. Without a default it is required. Secrets stay out of
     `repr`. `note` stands in forms in place of "optional", for a parameter that is only sometimes
@@ -70,7 +72,8 @@ def param(
     are; after it changes, the secrets must be entered again. `secrets_go`: where a secret belongs
     that somebody writes into this text, if not into a field. `check` returns what is wrong with a
     text, as a sentence; empty where nothing is. `is_movable`: a target's text that may be changed
-    later, since the same tables are found under the new value or not at all."""
+    later, since the same tables are found under the new value or not at all. `group`: the heading
+    under which a form shows the parameter; those without one come first."""
     metadata = {
         "label": label,
         "help": help,
@@ -83,6 +86,7 @@ def param(
         "secrets_go": secrets_go,
         "check": check,
         "is_movable": is_movable,
+        "group": group,
     }
     if default is MISSING:
         return field(metadata=metadata, repr=not secret)
