@@ -98,10 +98,11 @@ class HasStore(Protocol):
     def s3_secret_key(self) -> str: ...
 
 
-def s3_endpoint() -> Any:
+def s3_endpoint(group: str = "") -> Any:
     """The server's address."""
     return param(
         "S3 endpoint",
+        group=group,
         help="Address of a server of your own that speaks the protocol of S3, such as MinIO or "
         "Ceph: https://storage.example:9000. Empty: Amazon S3, or what AWS_ENDPOINT_URL says",
         default="",
@@ -113,10 +114,11 @@ def s3_endpoint() -> Any:
     )
 
 
-def s3_region() -> Any:
+def s3_region(group: str = "") -> Any:
     """The bucket's region."""
     return param(
         "S3 region",
+        group=group,
         help="For example eu-central-1. Empty: what AWS_REGION says, or the bucket itself",
         default="",
         note="for a bucket of S3",
@@ -124,10 +126,11 @@ def s3_region() -> Any:
     )
 
 
-def s3_access_key() -> Any:
+def s3_access_key(group: str = "") -> Any:
     """The key's name."""
     return param(
         "S3 access key",
+        group=group,
         help="Empty: the environment of web and workers has the keys, or the machine has a role",
         default="",
         note="for a bucket of S3",
@@ -136,9 +139,11 @@ def s3_access_key() -> Any:
     )
 
 
-def s3_secret_key() -> Any:
+def s3_secret_key(group: str = "") -> Any:
     """The key."""
-    return param("S3 secret key", default="", secret=True, note="with an S3 access key")
+    return param(
+        "S3 secret key", group=group, default="", secret=True, note="with an S3 access key"
+    )
 
 
 def named(params: HasStore) -> Sequence[str]:

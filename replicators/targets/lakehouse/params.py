@@ -43,6 +43,9 @@ _OF_REST = ("catalog_warehouse", "catalog_token", "catalog_token_uri", "catalog_
 _OF_TOKENS = ("catalog_token_uri", "catalog_scope")
 _OF_LOGIN = ("catalog_user", "catalog_password")
 
+_CATALOG, _NAMES, _TABLES, _VERSIONS = "Catalog", "Names", "Tables", "Older versions"
+_BUCKET = "Bucket of S3"
+
 
 @dataclass(frozen=True, slots=True)
 class LakehouseParams:
@@ -58,6 +61,7 @@ class LakehouseParams:
     format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
     catalog: str = param(
         "Catalog",
+        group=_CATALOG,
         help="Where Iceberg's tables are listed: jdbc, a database (SQLite or PostgreSQL); rest, a "
         "server that speaks Iceberg's REST protocol; glue, AWS Glue's Data Catalog",
         default=JDBC,
@@ -66,6 +70,7 @@ class LakehouseParams:
     )
     catalog_uri: str = param(
         "Catalog address",
+        group=_CATALOG,
         help="The Iceberg catalog, without a password. jdbc: its database, for example "
         "sqlite:////data/catalog.db or postgresql://host/db. rest: the server's address before "
         "/v1, for example https://catalog.example/api/catalog. glue: empty, or the address of a "
@@ -76,10 +81,14 @@ class LakehouseParams:
         secrets_go=_WORD_GOES,
     )
     catalog_name: str = param(
-        "Catalog name", help="Name under which readers open the catalog", default="lakehouse"
+        "Catalog name",
+        group=_CATALOG,
+        help="Name under which readers open the catalog",
+        default="lakehouse",
     )
     catalog_user: str = param(
         "Catalog user",
+        group=_CATALOG,
         help="rest: the OAuth2 client id, or the access key that requests are signed with",
         default="",
         addresses=True,
@@ -87,12 +96,14 @@ class LakehouseParams:
     )
     catalog_password: str = param(
         "Catalog password",
+        group=_CATALOG,
         help="rest: the OAuth2 client secret, or the secret key that requests are signed with",
         default="",
         secret=True,
     )
     namespace: str = param(
         "Namespace",
+        group=_NAMES,
         help="Where the tables appear; empty: one namespace for each schema of the source. "
         "{schema} is the source's schema: raw_{schema}",
         default="",
@@ -101,6 +112,7 @@ class LakehouseParams:
     )
     schema_namespaces: str = param(
         "Namespaces of schemas",
+        group=_NAMES,
         help="Other names for schemas, where a namespace is made of each: public=shop; hr=people",
         default="",
         secrets_go=_WORD_GOES,
@@ -108,6 +120,7 @@ class LakehouseParams:
     )
     table_prefix: str = param(
         "Table prefix",
+        group=_NAMES,
         help="Stands before each table's name. {schema} is the source's schema: {schema}_",
         default="",
         secrets_go=_WORD_GOES,
@@ -115,18 +128,21 @@ class LakehouseParams:
     )
     name_case: str = param(
         "Case of names",
+        group=_NAMES,
         help="How namespaces and tables are written; columns keep their names",
         default=rules.KEEP,
         choices=tuple(rules.CASES),
     )
     comments: bool = param(
         "Copy comments",
+        group=_TABLES,
         help="Comments of tables and columns, with a copy and with each change of its columns. "
         "What the source has no comment for keeps its own.",
         default=True,
     )
     table_properties: str = param(
         "Table properties",
+        group=_TABLES,
         help="For each copy that begins from now on: write.parquet.compression-codec=gzip; "
         "owner.team=sales",
         default="",
@@ -136,6 +152,7 @@ class LakehouseParams:
     )
     partition_by: str = param(
         "Partition by",
+        group=_TABLES,
         help="For each copy that begins from now on: orders: day(created_at); hr.people: country, "
         "bucket(16, id). * is every other table that has the columns. Delta: columns only",
         default="",
@@ -145,6 +162,7 @@ class LakehouseParams:
     )
     sort_by: str = param(
         "Sort by",
+        group=_TABLES,
         help="How files are sorted, for each copy that begins from now on: orders: country, "
         "created_at desc. Empty: by key",
         default="",
@@ -155,6 +173,7 @@ class LakehouseParams:
     )
     history_minutes: int = param(
         "History (minutes)",
+        group=_VERSIONS,
         help="How long old versions of a table stay readable",
         default=30,
         minimum=0,
@@ -162,6 +181,7 @@ class LakehouseParams:
     )
     rewind_versions: int = param(
         "Older versions kept for rewind",
+        group=_VERSIONS,
         help="A rewind begins at one of them. They are spread over the time that changes are "
         "kept; the files that only they read "
         "stay too.",
@@ -169,12 +189,13 @@ class LakehouseParams:
         minimum=0,
         maximum=100,
     )
-    s3_endpoint: str = s3_endpoint()
-    s3_region: str = s3_region()
-    s3_access_key: str = s3_access_key()
-    s3_secret_key: str = s3_secret_key()
+    s3_endpoint: str = s3_endpoint(_BUCKET)
+    s3_region: str = s3_region(_BUCKET)
+    s3_access_key: str = s3_access_key(_BUCKET)
+    s3_secret_key: str = s3_secret_key(_BUCKET)
     catalog_warehouse: str = param(
         "Catalog's warehouse",
+        group=_CATALOG,
         help="The name by which the REST catalog knows the warehouse. Empty: the server has one",
         default="",
         note="for a REST catalog",
@@ -182,6 +203,7 @@ class LakehouseParams:
     )
     catalog_token: str = param(
         "Catalog token",
+        group=_CATALOG,
         help="A bearer token, in place of user and password. It is never renewed",
         default="",
         secret=True,
@@ -189,6 +211,7 @@ class LakehouseParams:
     )
     catalog_token_uri: str = param(
         "Token endpoint",
+        group=_CATALOG,
         help="Where the OAuth2 client gets its tokens. Empty: the catalog itself, at "
         "/v1/oauth/tokens",
         default="",
@@ -200,6 +223,7 @@ class LakehouseParams:
     )
     catalog_scope: str = param(
         "Scope",
+        group=_CATALOG,
         help="The scope to ask tokens for. Empty: catalog. Polaris: PRINCIPAL_ROLE:ALL",
         default="",
         note="for a REST catalog",
@@ -208,6 +232,7 @@ class LakehouseParams:
     )
     catalog_region: str = param(
         "Catalog region",
+        group=_CATALOG,
         help="The region of Glue's catalog, or for which requests are signed, such as "
         "eu-central-1. Empty: that of S3",
         default="",
@@ -216,6 +241,7 @@ class LakehouseParams:
     )
     catalog_signing: str = param(
         "Sign requests for",
+        group=_CATALOG,
         help="rest: the service of Amazon whose catalog asks for signed requests (SigV4). Catalog "
         "user and password are then the access key and the secret key. Empty: those of S3, or the "
         "environment's",
