@@ -14,6 +14,7 @@ from replicators.connectors.contract.sink import Change, Seen, SinkContract, bat
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import TargetPlugin, TargetTable
+from replicators.targets.elasticsearch import client
 from replicators.targets.elasticsearch.params import ElasticsearchParams
 from runners.engine.tasks.local import LocalTasks
 from tests.search_server import SearchServer
@@ -36,7 +37,9 @@ class TestElasticsearch(SinkContract):
         return ElasticsearchParams(address=search_server.url, index=rule, replicas=0)
 
     @pytest.fixture
-    def dead_params(self) -> ElasticsearchParams:
+    def dead_params(self, monkeypatch: pytest.MonkeyPatch) -> ElasticsearchParams:
+        hurried = {"patience": 0.2, "read_seconds": 5.0}
+        monkeypatch.setattr(client.Search.__init__, "__kwdefaults__", hurried)
         return ElasticsearchParams(address="http://127.0.0.1:1")
 
     @pytest.fixture

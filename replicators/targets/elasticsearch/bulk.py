@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ CONFLICT, MISSING, WRONG = 409, 404, 400
 EXTERNAL, EXTERNAL_GTE = "external", "external_gte"
 TOO_LARGE_KIND, UNSENT = "too_large", "unsent"
 """Refused by us: a new try of the document alone would fail again."""
+AT_ONCE = 2
+"""So many requests of a task are on their way at once: the cluster writes each by one thread."""
 ANSWER = "filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason"
 
 
@@ -57,7 +60,8 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Bulk:
     """Sends documents of one table by an alias. `version_type`: whether a document of the same
-    version is written again."""
+    version is written again. No id comes twice within what is sent in one call: its requests may
+    overtake each other."""
 
     search: Search
     table: TableId
@@ -67,9 +71,14 @@ class Bulk:
 
     def send(self, writes: Writes) -> Sent:
         """Write documents; they are durable when this returns."""
-        sent = Sent()
-        for part, text in self._requests(writes):
-            sent.add(self._request(part, text))
+        sent, parts = Sent(), list(self._requests(writes))
+        if len(parts) < 2:
+            for part, text in parts:
+                sent.add(self._request(part, text))
+            return sent
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for one in pool.map(lambda part: self._request(*part), parts):
+                sent.add(one)
         return sent
 
     def _requests(self, writes: Writes) -> Iterator[tuple[Writes, memoryview]]:

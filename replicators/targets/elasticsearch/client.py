@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import urllib3
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
 
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
@@ -21,10 +21,12 @@ from replicators.targets.elasticsearch.errors import BUSY, Answer, busy, error_o
 from replicators.targets.elasticsearch.params import ElasticsearchParams
 
 CONNECT_SECONDS, READ_SECONDS = 10.0, 120.0
-PATIENCE_SECONDS = 60.0
-"""For so long a request that the cluster is too busy for is repeated here."""
+PATIENCE_SECONDS = 120.0
+"""For so long a request that the cluster is too busy for, or not there for, is repeated here."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 LINES = "application/x-ndjson"
+_HARMLESS = frozenset({"_bulk", "_mget", "_search", "_refresh", "_settings"})
+"""Documents have versions, so that a bulk request may come twice."""
 NOT_FOUND = 404
 TOO_LARGE = 413
 
@@ -97,14 +99,20 @@ class Search:
         raise error_of(answer, act, table)
 
     def send(self, method: str, path: str, data: bytes | None, kind: str = LINES) -> Answer:
-        """A request. It is repeated while the cluster is too busy for it."""
+        """A request. It is repeated while the cluster is too busy for it, or not there: a node that
+        is started again is away for less than our patience."""
         pause, tries = Pause.begin(self._patience), 0
         while True:
-            answer = self._once(method, path, data, kind)
-            if answer.status not in BUSY or is_blocked(answer):
-                return answer
-            if not pause.wait(tries):
-                raise busy(answer.status, self._patience) from said(answer)
+            try:
+                answer = self._once(method, path, data, kind)
+            except (HTTPError, OSError) as err:
+                if not _may_repeat(method, path, err) or not pause.wait(tries):
+                    raise ReplicationError("target:unreachable") from err
+            else:
+                if answer.status not in BUSY or is_blocked(answer):
+                    return answer
+                if not pause.wait(tries):
+                    raise busy(answer.status, self._patience) from said(answer)
             tries += 1
 
     def pause(self) -> Pause:
@@ -118,14 +126,24 @@ class Search:
                 got = self._pool.request(
                     method, self._urls[0] + path, body=data, headers=headers, redirect=False
                 )
+                if got.status < 300 and not got.data:
+                    raise ProtocolError("The answer broke off before its body.")
                 return Answer(got.status, got.data)
             except urllib3.exceptions.SSLError as err:
                 raise ReplicationError("target:search-tls", reason=_untrusted(err)) from err
-            except (HTTPError, OSError) as err:
-                self._urls.append(self._urls.pop(0))
+            except (HTTPError, OSError):
+                self._urls = [*self._urls[1:], self._urls[0]]  # other threads read it meanwhile
                 if not left:
-                    raise ReplicationError("target:unreachable") from err
+                    raise
         raise AssertionError("there is an address")
+
+
+def _may_repeat(method: str, path: str, error: Exception) -> bool:
+    """Whether a request that had no answer may be sent again: it never arrived, or comes to the
+    same where it arrives twice."""
+    if isinstance(error, NewConnectionError):
+        return True
+    return method in {"GET", "DELETE"} or path.partition("?")[0].rpartition("/")[2] in _HARMLESS
 
 
 _HOST_DIFFERS, _ADDRESS_DIFFERS, _EXPIRED = 62, 64, 10

@@ -18,8 +18,11 @@ import pyarrow as pa
 from replicators.connectors.arrow.json_text import TEXT
 from replicators.targets.elasticsearch.bulk import TOO_LARGE_KIND, UNSENT, Bulk, Refused, Sent
 from replicators.targets.elasticsearch.documents import Partial, Writes
+from replicators.targets.elasticsearch.errors import ClusterSaid, busy
 
 DOCUMENTS = 500
+NO_INDEX = "index_not_found_exception"
+"""What the cluster says where no document was refused yet."""
 
 
 class Raw(str):
@@ -75,12 +78,8 @@ def _documents(
 ) -> dict[str, list[tuple[int, dict[str, Any]]]]:
     """The documents of ids with their versions, also those that were put aside."""
     asked = [{"_index": place, "_id": i} for i in origins for place in (bulk.alias, refused)]
-    answer = bulk.search.ask(
-        "POST", "/_mget", {"docs": asked}, act="read documents", table=bulk.table
-    )
-    parsed = json.loads(answer.data, parse_float=Raw)
     found: dict[str, list[tuple[int, dict[str, Any]]]] = {}
-    for one in parsed["docs"]:
+    for one in _read(bulk, asked):
         if not one.get("found"):
             continue
         source = one["_source"]
@@ -90,6 +89,23 @@ def _documents(
             source = json.loads(source["document"], parse_float=Raw)
         found.setdefault(one["_id"], []).append((one["_version"], source))
     return found
+
+
+def _read(bulk: Bulk, asked: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """What the cluster has of documents. A shard that is not there, as right after the start of a
+    node, is waited for: its documents are not lost."""
+    pause, tries = bulk.search.pause(), 0
+    while True:
+        answer = bulk.search.ask(
+            "POST", "/_mget", {"docs": asked}, act="read documents", table=bulk.table
+        )
+        docs: list[dict[str, Any]] = json.loads(answer.data, parse_float=Raw)["docs"]
+        away = [d["error"] for d in docs if "error" in d and d["error"].get("type") != NO_INDEX]
+        if not away:
+            return docs
+        if not pause.wait(tries):
+            raise busy(503, pause.patience) from ClusterSaid(str(away[0]))
+        tries += 1
 
 
 def _merged(body: str, known: dict[str, Any], lacks: tuple[str, ...]) -> str:

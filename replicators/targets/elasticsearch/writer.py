@@ -234,10 +234,12 @@ class ElasticsearchSink:
                 ", ".join(f"{n} {kind}" for kind, n in refused.items()),
                 extra={"table": str(table.source)},
             )
-        logger.debug(
-            "Wrote %d documents; the cluster had newer ones of %d",
-            sum(d.written for d in done),
-            sum(d.old for d in done),
-            extra={"table": str(table.source)},
-        )
-        return sum(d.rows for d in done)
+        rows, old = sum(d.rows for d in done), sum(d.old for d in done)
+        if old:
+            logger.info(
+                "The cluster already had %d of %d changes, or newer ones",
+                old,
+                rows,
+                extra={"table": str(table.source)},
+            )
+        return rows
