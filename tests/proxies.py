@@ -63,6 +63,8 @@ class CuttingProxy:
 
     def _forward(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError), client, socket.create_connection(self._to) as server:
+            for one in (client, server):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             chosen: Any = selectors.DefaultSelector()
             chosen.register(client, selectors.EVENT_READ, server)
             chosen.register(server, selectors.EVENT_READ, client)
