@@ -82,6 +82,10 @@ LINES = {
         "kafka_lag",
         "the time from a commit at PostgreSQL to a consumer of Kafka, at 1,000 changes a second",
     ),
+    "elasticsearch-backlog": (
+        "search_into",
+        "320,000 changes from the change log into OpenSearch, beside its plain client",
+    ),
     "compare": (
         "compare",
         "two days of a data set compared by hashes, beside the seed's method",

@@ -6,10 +6,7 @@ embedded engine on the same changes."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -20,19 +17,13 @@ from benchmarks.changes import SERVER
 from benchmarks.debezium import MARKS, debezium, for_postgresql
 from benchmarks.report import Result
 from benchmarks.resources import Cpu, turn
+from benchmarks.sinks import deliver, session
 from benchmarks.workload import TABLE, Workload
 from demo.postgres import EmbeddedPostgres
 from replicators.connectors import registry
-from replicators.connectors.model.changes import OpCounts
-from replicators.connectors.model.modes import Mode
-from replicators.connectors.target import BatchKind, ChangeBatch, TargetTable
 from replicators.targets.kafka.params import KafkaParams
 from replicators.targets.kafka.writer import KafkaSink
-from runners.engine.apply.deliver import lanes_of
-from runners.engine.fold.plan import FoldPlan
 from runners.engine.tasks.on_spark import SparkTasks
-from runners.engine.tasks.opening import workers_conf
-from runners.engine.tasks.spark import open_session
 from tests.kafka_servers import KafkaBroker
 
 PARTITIONS = 4
@@ -75,7 +66,7 @@ def _ours(folder: Path, broker: KafkaBroker, load: Workload) -> tuple[float, flo
     the messages are right, and what the CPU time of the last round went into."""
     seconds, is_right, spent = [], True, ""
     params = KafkaParams(broker.address, partitions=PARTITIONS)
-    with _session(folder, params) as spark:
+    with session(folder, PLUGIN, params) as spark:
         taken = Taken(load.stream("ours_0"), folder / "taken", spark).run()
         tasks = SparkTasks(spark, str(folder / "target"))
         with turn():
@@ -84,24 +75,12 @@ def _ours(folder: Path, broker: KafkaBroker, load: Workload) -> tuple[float, flo
                     broker.address, topic_prefix=f"r{number}.", partitions=PARTITIONS
                 )
                 cpu, began = Cpu(), time.monotonic()
-                sent = _deliver(KafkaSink(prefixed, tasks), load, taken)
+                sent = deliver(KafkaSink(prefixed, tasks), load, taken)
                 seconds.append(time.monotonic() - began)
                 spent = cpu.said()
                 place.logger.info("delivered %d in %.1f s: %s", sent, seconds[-1], spent)
         is_right = _is_right(broker.address, f"r{place.ROUNDS}.{TABLE.schema}.{TABLE.name}", sent)
     return place.median(seconds[1:]), taken.seconds, is_right, spent
-
-
-def _deliver(sink: KafkaSink, load: Workload, taken: Taken) -> int:
-    table = TargetTable(TABLE, "bench", 1, mode=Mode.APPEND)
-    (schema,) = load.tables
-    sink.begin(table, schema)
-    files = tuple(sorted(taken.files, key=lambda f: f.first_sequence))
-    after, last = files[0].first_sequence - 1, files[-1].last_sequence
-    plan = FoldPlan(files[0].schema, files, after, 0, last, "", mode=Mode.APPEND)
-    lanes = lanes_of(plan, [f.counts for f in files])
-    sink.deliver(table, ChangeBatch(BatchKind.CHANGES, plan.schema, after, last, lanes))
-    return sum((f.counts for f in files), start=OpCounts()).rows
 
 
 def _is_right(address: str, topic: str, wanted: int) -> bool:
@@ -120,15 +99,3 @@ def _is_right(address: str, topic: str, wanted: int) -> bool:
         consumer.close()
     ascends = all(bool((np.diff(part) > 0).all()) for part in found)
     return sum(map(len, found)) == wanted and ascends
-
-
-@contextmanager
-def _session(folder: Path, params: KafkaParams) -> Iterator[Any]:
-    """A session as a run has it."""
-    conf = {**PLUGIN.spark_conf(params), **workers_conf(place.SOURCE, PLUGIN)}
-    session = open_session(place.settings(folder), "benchmarks", PLUGIN.jars(params), conf)
-    session.sparkContext.setLogLevel("ERROR")
-    try:
-        yield session
-    finally:
-        session.stop()

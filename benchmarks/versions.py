@@ -28,6 +28,7 @@ IN_ENVIRONMENTS = {
     "replication": ("mysql-replication",),
     "sling": ("sling",),
     "ingestr": ("ingestr",),
+    "search": ("opensearch-py",),
 }
 ASK = (
     "import json, sys; from importlib.metadata import version as v; print(json.dumps({n: v(n) "

@@ -13,7 +13,15 @@ import numpy as np
 import pytest
 import requests
 
-from benchmarks import backlog_into, copy_into, dlt_into, lag_postgresql, resources, waits
+from benchmarks import (
+    backlog_into,
+    copy_into,
+    dlt_into,
+    lag_postgresql,
+    resources,
+    search_into,
+    waits,
+)
 from benchmarks.dlt_into import Dlt, Loaded, Way
 from benchmarks.programs import Ran
 from benchmarks.report import Peer, Result
@@ -156,3 +164,25 @@ def test_an_emulator_is_not_ours() -> None:
 
     assert resources._part(Process()) == "emulator"  # type: ignore[arg-type]
     assert "emulator" in resources.NOT_OURS
+
+
+def test_what_an_index_has_after_a_part_of_the_changes() -> None:
+    """Guards `search_into.wanted`: fails where a peer that sent a part, or nothing, counts as
+    right."""
+
+    class Load:
+        inserts, updates, deletes, changes = 10, 5, 2, 17
+
+    load: Any = Load()
+    cents = [k * 37 % 100000 for k in range(1, 11)]
+    assert search_into.wanted(load, 4) == (4, 0, sum(cents[:4]))
+    assert search_into.wanted(load, 13) == (10, 3, sum(cents) + 300)
+    assert search_into.wanted(load) == (8, 3, sum(cents[2:]) + 300)
+
+
+def test_the_middle_round_of_a_peer_counts_unless_one_had_no_figure() -> None:
+    """Guards `search_into.middle`."""
+    rounds = [Peer("a", 3), Peer("a", 1), Peer("a", 2)]
+    assert search_into.middle(rounds).value == 2
+    failed = Peer("a", None, missing="failed: x")
+    assert search_into.middle([*rounds, failed]) == failed
