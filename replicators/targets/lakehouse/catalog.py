@@ -118,6 +118,12 @@ def open_catalog(params: LakehouseParams, *, is_look: bool = False) -> Any:
 
         files["py-io-impl"] = PYTHON_FILE_IO
         return open_glue(params.catalog_name, params.glue, files, is_look=is_look)
+    if params.is_hive:
+        from replicators.targets.lakehouse.metastore import open_metastore
+
+        files["py-io-impl"] = PYTHON_FILE_IO
+        where = (params.catalog_uri, params.warehouse_url)
+        return open_metastore(params.catalog_name, *where, files, is_look=is_look)
     from pyiceberg.catalog.sql import SqlCatalog
 
     made = SqlCatalog(

@@ -18,7 +18,7 @@ from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.storage import Storage, bucket_problem
 from replicators.connectors.stores import is_s3
 from replicators.connectors.target import FitKind
-from replicators.targets.lakehouse import catalog, glue, layout, looks, naming, trial
+from replicators.targets.lakehouse import catalog, layout, looks, naming, trial
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
@@ -100,8 +100,8 @@ class LakehouseChecks(Closing):
         url = self.params.warehouse_url
         if is_s3(url):
             found.append(bucket_problem(Storage(self.params.store).try_it, url))
-        # The trial of Glue writes in the bucket
-        if self.params.is_rest or (self.params.is_glue and not any(found)):
+        # In Glue and Hive, this program writes the trial's files itself
+        if self.params.is_rest or (self.params.is_served and not any(found)):
             needed = {naming.names(self.params, t.id)[0] for t in tables}
             found.append(trial.failed(self.params, needed | {naming.STAGING_NAMESPACE}))
         return [problem for problem in found if problem]
@@ -132,14 +132,14 @@ class LakehouseChecks(Closing):
         return found
 
     def _unfit(self, tables: Sequence[TableSchema]) -> list[Problem]:
-        """Names that Glue can't have."""
-        if not self.params.is_glue:
+        """Names that Glue and Hive can't have."""
+        if not (self.params.is_glue or self.params.is_hive):
             return []
         found = []
         for table in tables:
             names = naming.names(self.params, table.id)
             staging = naming.staging_names(names, _ANY_REPLICATOR, 1000)[1]
-            if reason := glue.name_fault(*names, staging):
+            if reason := naming.fault_in_lower_case(*names, staging):
                 found.append(Problem.of("target:catalog-name", table=table.id, reason=reason))
         return found
 

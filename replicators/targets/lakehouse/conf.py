@@ -62,6 +62,8 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
 def _catalog_conf(params: LakehouseParams) -> dict[str, str]:
     if params.is_glue:
         return params.glue.spark_conf(params.warehouse_url)
+    if params.is_hive:
+        return params.metastore.spark_conf(params.warehouse_url)
     return params.server.spark_conf() if params.is_rest else _jdbc_conf(params)
 
 
@@ -120,7 +122,7 @@ def jars(params: LakehouseParams) -> tuple[str, ...]:
         return (*DELTA_JARS, *more)
     if params.is_signed:
         return tuple(dict.fromkeys((ICEBERG_JAR, *stores.JARS, *glue.JARS)))
-    if params.is_rest:
+    if params.is_rest or params.is_hive:
         return (ICEBERG_JAR, *more)
     if params.is_glue:
         return (ICEBERG_JAR, *more, *glue.JARS)

@@ -45,6 +45,7 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (
             # A REST catalog or Glue; a commit may have been done
             r"glue\.model\.(Throttling|InternalService|OperationTimeout)|ServiceFailureException|ServiceUnavailable|RESTException|ServerError|"
+            r"TTransportException|Failed to connect to Hive Metastore|"
             r"TooManyRequests|Max retries exceeded|Read timed out|Connection aborted",
             "target:catalog-unreachable",
         ),

@@ -12,7 +12,6 @@ from replicators.targets.lakehouse.stores import FROM_FILE
 
 JARS = ("glue-2", "kms-2", "aws-json-protocol-2")
 """The part of the SDK that Iceberg's Glue catalog needs beside that of S3."""
-LONGEST_NAME = 255
 _FILE_IO = "org.apache.iceberg.hadoop.HadoopFileIO"
 
 
@@ -55,15 +54,3 @@ class Glue:
         if self.access_key:
             found["client.credentials-provider"] = FROM_FILE
         return found
-
-
-def name_fault(space: str, name: str, staging: str) -> str:
-    """What is wrong with a table's names, as the end of a sentence; empty where nothing is."""
-    for one in (space, name):
-        if one != one.lower():
-            return f"`{one}` has upper case letters, which Glue writes in lower case"
-        if not one.isascii() or not one.replace("_", "a").isalnum():
-            return f"`{one}` has other characters than a-z, 0-9 and _"
-    if len(staging) > LONGEST_NAME:
-        return "they are too long for the name of a table that is being copied"
-    return ""

@@ -222,7 +222,8 @@ class Iceberg:
         return naming.names(self.params, table.source)
 
     def _staged(self, table: TargetTable) -> tuple[str, str]:
-        return naming.staging_names(self.live_names(table), table.replicator, table.generation)
+        mark = naming.staging_mark(self.params, table.replicator)
+        return naming.staging_names(self.live_names(table), mark, table.generation)
 
     def _staging(self, session: LentSession, table: TargetTable) -> tuple[str, tuple[str, str]]:
         """The staging place of a generation: ('table', names), or ('branch', names) if the table is

@@ -43,12 +43,13 @@ def clear(lake: Iceberg, session: LentSession, table: TargetTable, *, is_alive: 
     """Remove what copies into this Iceberg table staged. Without a reader, only tables of this
     generation and the one before are searched."""
     names, reader = lake.live_names(table), lake.open_reader()
+    mark = naming.staging_mark(lake.params, table.replicator)
     if reader is None:
         both = (table.generation - 1, table.generation)
-        staged = [naming.staging_names(names, table.replicator, g)[1] for g in both]
+        staged = [naming.staging_names(names, mark, g)[1] for g in both]
     else:
         listed = catalog.tables(reader, (naming.STAGING_NAMESPACE,))
-        staged = tables_of(listed, names, table.replicator)
+        staged = tables_of(listed, names, mark)
     for one in staged:
         purge(lake, session, table, (naming.STAGING_NAMESPACE, one))
     if is_alive:
@@ -57,7 +58,7 @@ def clear(lake: Iceberg, session: LentSession, table: TargetTable, *, is_alive: 
             target = lake.path(names)
             session.sql(f"ALTER TABLE {target} DROP BRANCH IF EXISTS {dialect.quote(one)}")
     root = f"{lake.params.warehouse_url}/{naming.folder(naming.STAGING_NAMESPACE)}"
-    for one in folders_of(lake.storage.folders(root), names, table.replicator):
+    for one in folders_of(lake.storage.folders(root), names, mark):
         lake.storage.remove_folder(f"{root}/{one}")
 
 

@@ -84,8 +84,8 @@ MESSAGES: Mapping[str, Message] = {
         help=Help.EDIT,
     ),
     "target:catalog-name": of_table(
-        "Name not possible in Glue",
-        "Glue can't list table `{table}` by its names: {reason}.",
+        "Name not possible in the catalog",
+        "The catalog can't list table `{table}` by its names: {reason}.",
         "Choose lower in Case of names, or other names by Namespace, Namespaces of schemas and "
         "Table prefix.",
         "The table can't be copied.",

@@ -14,6 +14,8 @@ PROGRESS = "replicator_progress"
 LONGEST = 200
 """Longest folder name that we make. Staging folders add a suffix; file systems allow 255
 characters."""
+LONGEST_SPACE, LONGEST_NAME = 128, 255
+"""Of a namespace and a table, in Glue and in Hive's metastore."""
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
@@ -71,6 +73,24 @@ def _folder(name: str) -> str:
     if kept and kept[0] == "_":
         kept[0] = "~5f~"
     return "".join(kept)
+
+
+def fault_in_lower_case(space: str, name: str, staging: str) -> str:
+    """Why a catalog that writes names in lower case can't list a table under its names, as a part
+    of a sentence; empty where it can."""
+    for one in (space, name):
+        if one != one.lower():
+            return f"`{one}` has upper case letters, which the catalog writes in lower case"
+        if not one.isascii() or not one.replace("_", "a").isalnum():
+            return f"`{one}` has other characters than a-z, 0-9 and _"
+    if len(space) > LONGEST_SPACE or len(staging) > LONGEST_NAME:
+        return "they are too long for the name of a table that is being copied"
+    return ""
+
+
+def staging_mark(params: LakehouseParams, replicator: str) -> str:
+    """The replicator's id as a part of a staging table's name. Hive takes no hyphen there."""
+    return replicator.replace("-", "_") if params.is_hive else replicator
 
 
 def staging_names(names: tuple[str, str], replicator: str, generation: int) -> tuple[str, str]:

@@ -19,10 +19,11 @@ from replicators.connectors.stores import (
 )
 from replicators.targets.lakehouse import layout, rules
 from replicators.targets.lakehouse.glue import Glue
+from replicators.targets.lakehouse.hive import Metastore, uri_fault
 from replicators.targets.lakehouse.servers import CatalogServer, address_fault
 from replicators.targets.lakehouse.stores import Store
 
-JDBC, REST, GLUE = "jdbc", "rest", "glue"
+JDBC, REST, GLUE, HIVE = "jdbc", "rest", "glue", "hive"
 UNSIGNED = "none"
 SERVICES = ("glue", "s3tables", "execute-api")
 """Services of Amazon for which requests to a REST catalog are signed."""
@@ -63,9 +64,10 @@ class LakehouseParams:
         "Catalog",
         group=_CATALOG,
         help="Where Iceberg's tables are listed: jdbc, a database (SQLite or PostgreSQL); rest, a "
-        "server that speaks Iceberg's REST protocol; glue, AWS Glue's Data Catalog",
+        "server that speaks Iceberg's REST protocol; glue, AWS Glue's Data Catalog; hive, "
+        "a Hive metastore",
         default=JDBC,
-        choices=(JDBC, REST, GLUE),
+        choices=(JDBC, REST, GLUE, HIVE),
         addresses=True,
     )
     catalog_uri: str = param(
@@ -74,7 +76,7 @@ class LakehouseParams:
         help="The Iceberg catalog, without a password. jdbc: its database, for example "
         "sqlite:////data/catalog.db or postgresql://host/db. rest: the server's address before "
         "/v1, for example https://catalog.example/api/catalog. glue: empty, or the address of a "
-        "server that stands for Glue",
+        "server that stands for Glue. hive: thrift://host:9083",
         default="",
         note="needed for Iceberg, except with Glue",
         addresses=True,
@@ -251,6 +253,14 @@ class LakehouseParams:
         is_movable=True,
     )
 
+    catalog_locks: bool = param(
+        "Hive locks",
+        group=_CATALOG,
+        help="hive: each commit takes the table's lock. Off: the metastore compares the versions "
+        "itself, which needs Hive 2.3.10 or 4.0",
+        default=True,
+    )
+
     def __post_init__(self) -> None:
         errors: dict[str, str] = {}
         if not self.catalog_name.isidentifier() or not self.catalog_name.isascii():
@@ -278,7 +288,15 @@ class LakehouseParams:
             errors["catalog_signing"] = "is only for a REST catalog"
         if self.is_glue:
             return errors | self._glue_errors()
+        if self.is_hive:
+            return errors | self._hive_errors()
         return errors | (self._rest_errors() if self.is_rest else _uri_errors(self.catalog_uri))
+
+    def _hive_errors(self) -> dict[str, str]:
+        login = [n for n in _OF_LOGIN if getattr(self, n)]
+        errors = dict.fromkeys(login, "must be empty: a Hive metastore is asked without a login")
+        fault = uri_fault(self.catalog_uri) if self.catalog_uri else "is required for Iceberg"
+        return errors | ({"catalog_uri": fault} if fault else {})
 
     def _glue_errors(self) -> dict[str, str]:
         login = [n for n in _OF_LOGIN if getattr(self, n)]
@@ -330,9 +348,19 @@ class LakehouseParams:
         return self.format == "iceberg" and self.catalog == GLUE
 
     @property
+    def is_hive(self) -> bool:
+        """Whether a Hive metastore lists the tables."""
+        return self.format == "iceberg" and self.catalog == HIVE
+
+    @property
     def is_served(self) -> bool:
         """Whether a service lists the tables, and not a database."""
-        return self.is_rest or self.is_glue
+        return self.is_rest or self.is_glue or self.is_hive
+
+    @property
+    def metastore(self) -> Metastore:
+        """How the Hive metastore is reached."""
+        return Metastore(self.catalog_uri, self.catalog_locks)
 
     @property
     def glue(self) -> Glue:
@@ -409,6 +437,8 @@ def places(params: LakehouseParams) -> tuple[Place, ...]:
         tokens = params.catalog_token_uri
         asked = (host_place(tokens, "Token endpoint"),) if tokens else ()
         return (*found, host_place(params.catalog_uri, "Catalog address"), *asked)
+    if params.is_hive:
+        return (*found, host_place(params.catalog_uri, "Catalog address"))
     if params.is_glue:
         where = params.catalog_uri
         return (*found, host_place(where, "Catalog address")) if where else found

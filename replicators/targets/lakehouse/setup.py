@@ -26,6 +26,14 @@ _GLUE = SetupStep(
 )
 
 
+_HIVE = SetupStep(
+    "Let this program use the Hive metastore",
+    "The metastore is asked without a login: this machine must reach its port, 9083. It makes a "
+    "folder for each namespace, so it must be able to write in the warehouse. A metastore of Hive "
+    "older than 2.3.10, or of 3, needs its locks: leave Hive locks on.",
+)
+
+
 def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     """The steps for the chosen format."""
     place = SetupStep(
@@ -43,6 +51,8 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
         return (place, _SERVER)
     if values.get("catalog") == "glue":
         return (place, _GLUE)
+    if values.get("catalog") == "hive":
+        return (place, _HIVE)
     user = str(values.get("catalog_user") or "lakehouse")
     role = '"' + user.replace('"', '""') + '"'
     return (

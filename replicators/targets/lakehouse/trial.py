@@ -1,5 +1,5 @@
-"""Tries in a REST catalog, or in Glue, what a run does there, and says what it refuses. It leaves
-nothing."""
+"""Tries in a REST catalog, in Glue or in a Hive metastore what a run does there, and says what it
+refuses. It leaves nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from replicators.connectors.problems.errors import driver_of
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.storage import Storage
-from replicators.targets.lakehouse import catalog, naming
+from replicators.targets.lakehouse import catalog, hive, naming
 from replicators.targets.lakehouse.params import LakehouseParams
 
 
@@ -35,6 +35,10 @@ def _faults(params: LakehouseParams) -> Any:
         from replicators.targets.lakehouse import aws
 
         return aws
+    if params.is_hive:
+        from replicators.targets.lakehouse import metastore
+
+        return metastore
     from replicators.targets.lakehouse import remote
 
     return remote
@@ -81,11 +85,14 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
     try:
         if is_new:
             with _doing("create a namespace"):
-                opened.create_namespace((mark,))
+                own = {"location": hive.folder(params.warehouse_url, mark)}
+                opened.create_namespace((mark,), own if params.is_hive else {})
         with _doing("create a table"):
             made = opened.create_table(first, schema, location=place)
-        with _doing("change a table"):
-            made.transaction().set_properties({naming.STAGING_NAMESPACE: "1"}).commit_transaction()
+        if not params.is_hive:  # pyiceberg asks for another lock than Spark's Iceberg does
+            with _doing("change a table"):
+                change = made.transaction().set_properties({naming.STAGING_NAMESPACE: "1"})
+                change.commit_transaction()
         with _doing("rename a table"):
             opened.rename_table(first, second)
         with _doing("drop a table"):
@@ -97,8 +104,9 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
         _clear(opened, (first, second), mark if is_new else "")
         raise
     finally:
-        with suppress(OSError):
-            Storage(params.store).remove_folder(place)
+        for one in (place, hive.folder(params.warehouse_url, mark)):
+            with suppress(OSError):
+                Storage(params.store).remove_folder(one)
 
 
 def _clear(opened: Any, tables: tuple[tuple[str, str], ...], namespace: str) -> None:

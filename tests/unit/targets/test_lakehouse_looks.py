@@ -206,7 +206,7 @@ LOGIN = {"catalog_user": "me", "catalog_password": "p:w"}
         ({**SERVER, "catalog_token_uri": "lake.example/token"}, "catalog_token_uri"),
         ({**SERVER, "catalog": "jdbc", "catalog_uri": "sqlite:////c.db", "catalog_token": "t"},
          "catalog_token"),
-        ({**SERVER, "catalog": "hive"}, "catalog"),
+        ({**SERVER, "catalog": "nessie"}, "catalog"),
     ],
 )  # fmt: skip
 def test_a_fault_in_a_rest_catalogs_fields_is_named(values: dict[str, str], faulty: str) -> None:

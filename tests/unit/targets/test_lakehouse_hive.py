@@ -1,0 +1,85 @@
+"""How a Hive metastore is reached, and what its errors mean. No server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from thrift.Thrift import TApplicationException
+from thrift.transport.TTransport import TTransportException
+
+from replicators.connectors.params import InvalidParams, parse
+from replicators.targets.lakehouse import PLUGIN, metastore
+from replicators.targets.lakehouse.errors import code_of
+from replicators.targets.lakehouse.params import LakehouseParams, places
+
+HIVE = {"warehouse": "/data/lake", "catalog": "hive", "catalog_uri": "thrift://hive.example:9083"}
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_spark_is_told_of_the_metastore_and_its_locks(locks: bool) -> None:
+    """Guards the lock: without it, an older metastore lets two commits win."""
+    params = LakehouseParams(**HIVE, catalog_locks=locks)  # type: ignore[arg-type]
+    start = "spark.sql.catalog.lakehouse."
+    found = {k.removeprefix(start): v for k, v in PLUGIN.spark_conf(params).items()}
+    assert (
+        found.items()
+        >= {
+            "type": "hive",
+            "uri": "thrift://hive.example:9083",
+            "warehouse": "/data/lake",
+            "hadoop.iceberg.engine.hive.lock-enabled": str(locks).lower(),
+        }.items()
+    )
+    assert PLUGIN.modules(params) == ("pyiceberg.catalog.hive",)
+    assert PLUGIN.jars(params) == ("iceberg-spark-runtime-4.1_2.13",)
+    assert ("host", "hive.example", 9083) in [(p.kind, p.value, p.port) for p in places(params)]
+    assert PLUGIN.driver_environment(params) == {}
+    assert PLUGIN.driver_properties(params, "/nonexistent") == {}
+
+
+def test_locks_are_on_unless_somebody_turns_them_off() -> None:
+    """Guards the default: whoever does not know the metastore's version is safe."""
+    assert LakehouseParams(**HIVE).metastore.is_locked  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "faulty"),
+    [
+        ({"catalog_uri": ""}, "catalog_uri"),
+        ({"catalog_uri": "http://hive.example:9083"}, "catalog_uri"),
+        ({"catalog_uri": "thrift://hive.example"}, "catalog_uri"),
+        ({"catalog_uri": "thrift://me@hive.example:9083"}, "catalog_uri"),
+        ({"catalog_uri": "thrift://hive.example:port"}, "catalog_uri"),
+        ({"catalog_user": "me"}, "catalog_user"),
+        ({"catalog_token": "t"}, "catalog_token"),
+        ({"catalog_region": "eu"}, "catalog_region"),
+    ],
+)
+def test_a_fault_in_hives_fields_is_named(values: dict[str, str], faulty: str) -> None:
+    """Guards the form: a login that the metastore never sees would be believed to protect it."""
+    with pytest.raises(InvalidParams) as caught:
+        parse(LakehouseParams, {**HIVE, **values})
+    assert list(caught.value.errors) == [faulty]
+
+
+@pytest.mark.parametrize(
+    ("err", "code"),
+    [
+        (TTransportException(TTransportException.NOT_OPEN), "catalog-unreachable"),
+        (TTransportException(TTransportException.TIMED_OUT), "catalog-unreachable"),
+        (TTransportException(TTransportException.END_OF_FILE), "catalog-unknown"),
+        (TApplicationException(), "catalog-unknown"),
+        (RuntimeError("MetaException: AccessControlException: Permission denied: user=me"),
+         "catalog-rights"),
+    ],
+)  # fmt: skip
+def test_an_error_of_a_metastore_has_a_code(err: Any, code: str) -> None:
+    """Guards the preflight's texts."""
+    assert metastore.fault_of_opening(err) == f"target:{code}"
+
+
+def test_an_error_of_spark_with_a_metastore_has_a_code() -> None:
+    """Guards `code_of`: changes wait while the metastore is away."""
+    raw = RuntimeError("RuntimeMetaException: Failed to connect to Hive Metastore")
+    assert code_of(raw) == "target:catalog-unreachable"
