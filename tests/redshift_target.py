@@ -6,6 +6,8 @@ import json
 from contextlib import closing
 from typing import Any
 
+from psycopg.types.string import TextLoader
+
 from replicators.connectors.model.modes import Mode, extra_columns
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array, Bytes, Json, LogicalType, String, Time
@@ -48,6 +50,8 @@ def neutral_rows(params: RedshiftParams, schema: TableSchema) -> list[dict[str, 
     kinds = {**OF_MODES, **{c.name: c.type for c in schema.columns}}
     place = quoted((params.schema or schema.id.schema, schema.id.name))
     with closing(connect(params)) as connection:
+        for name in ("json", "jsonb"):  # read as text: JSON's null is no NULL
+            connection.adapters.register_loader(name, TextLoader)
         cursor = connection.execute(f"SELECT * FROM {place}".encode())
         names = [d.name for d in cursor.description or ()]
         return [
@@ -57,13 +61,15 @@ def neutral_rows(params: RedshiftParams, schema: TableSchema) -> list[dict[str, 
 
 
 def neutral(value: Any, kind: LogicalType) -> Any:
-    """A value of a copy as its source has it. psycopg reads PostgreSQL's JSON itself."""
+    """A value of a copy as its source has it."""
     match kind:
         case _ if value is None:
             return None
         case Json():
-            return json.dumps(value)
-        case Array() | Bytes():
+            return json.dumps(json.loads(value))
+        case Array():
+            return json.loads(value)
+        case Bytes():
             return value
         case Time():
             return value.isoformat("microseconds")

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from replicators.connectors.model.schema import TableSchema
-from runners.models import Table
-from tests.integration.case_world import CaseWorld, assert_all_arrive
-from tests.integration.source_cases import CASES, Case, make_cases, one_round
-from tests.model.reading import PostgresTable
+from tests.integration.case_world import assert_all_arrive
+from tests.integration.neutral_cases import NeutralCases
+from tests.integration.source_cases import make_cases, one_round
 from tests.servers import Database
 from tests.snowflake_server import SnowflakeServer
 from tests.snowflake_target import neutral_rows
@@ -21,28 +20,13 @@ from tests.world_fixtures import MakeWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600), pytest.mark.long]
 
-LEFT_OUT: frozenset[str] = frozenset()
-"""Names of tables that the emulator can't have, though Snowflake can."""
-
 
 @dataclass
-class FromPostgres(SnowflakeWorld, CaseWorld):
+class FromPostgres(SnowflakeWorld, NeutralCases):
     """The cases of PostgreSQL."""
 
-    cases = tuple(c for c in CASES if c.name not in LEFT_OUT)
-
-    def wanted(self, case: Case) -> PostgresTable:
-        name = case.against or case.name
-        return PostgresTable(self.database.dsn, case.schema, name, only=case.only)
-
-    def _copy(self, case: Case) -> Any:
-        found = Table.objects.get(
-            replicator=self.replicator, schema_name=case.schema, name=case.name
-        )
-        schema = TableSchema.from_json(found.schema)
-        rows = neutral_rows(self.params, schema)
-        columns = tuple(rows[0]) if rows else tuple(c.name for c in schema.supported)
-        return columns, iter(rows)
+    def neutral(self, schema: TableSchema) -> list[dict[str, Any]]:
+        return neutral_rows(self.params, schema)
 
 
 def test_every_case_of_postgresql_arrives(
