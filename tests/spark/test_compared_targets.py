@@ -30,12 +30,14 @@ from tests.redshift_target import params_of as redshift_params
 from tests.servers import Database
 from tests.snowflake_server import SnowflakeServer
 from tests.snowflake_target import params_of
+from tests.spanner_server import SpannerServer
+from tests.spanner_target import params_of as spanner_params
 from tests.spark.test_compared_database import CHANGES, DDL, ROWS, Clock, World, two_deliveries
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.timeout(900)]
 _NUMBERS = itertools.count(1)
-HERE = ("bigquery", "lakehouse", "mysql", "postgresql", "redshift", "snowflake")
+HERE = ("bigquery", "lakehouse", "mysql", "postgresql", "redshift", "snowflake", "spanner")
 """The merge targets of this program. A new one is added here, with its place below."""
 OTHERWISE = {Mode.MESSAGES: "its rows are messages: contract/test_postgresql_target.py"}
 CASES = [
@@ -97,6 +99,10 @@ def target_params(request: pytest.FixtureRequest, name: str, tmp_path: Path) -> 
         case "snowflake":
             played: SnowflakeServer = request.getfixturevalue("snowflake")
             given = params_of(played, f"COMPARED_{next(_NUMBERS)}")
+            yield parse(registry.targets()[name].params, given)
+        case "spanner":
+            small: SpannerServer = request.getfixturevalue("spanner")
+            given = spanner_params(small, f"compared_{next(_NUMBERS)}")
             yield parse(registry.targets()[name].params, given)
         case "redshift":
             redshift: RedshiftServer = request.getfixturevalue("redshift")
