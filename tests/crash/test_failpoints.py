@@ -66,7 +66,10 @@ def place_on(world_maker: MakeWorld) -> Iterator[Callable[[str], Place]]:
                 made.clear()
                 stack.close()
                 kind = local_twin(World) if runs_on == LOCAL else World
-                world = stack.enter_context(world_maker(kind=kind, options={"keep_hours": 0}))
+                made_world = world_maker(
+                    kind=kind, tables=("items", "views"), options={"keep_hours": 0}
+                )
+                world = stack.enter_context(made_world)
                 made[runs_on] = world, Traffic(world.database)
             return made[runs_on]
 
