@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
+from decimal import Context
 from decimal import Decimal as PyDecimal
 from typing import Any
 
@@ -26,6 +27,7 @@ from replicators.connectors.model.types import (
 from replicators.targets.spanner.naming import encoded
 from tests.spanner_server import SpannerServer
 
+_WIDE = Context(prec=80)
 OF_MODES = {c.name: c.type for mode in Mode for c in extra_columns(mode)}
 """The types of the columns that modes add."""
 
@@ -66,7 +68,7 @@ def neutral(value: Any, kind: LogicalType) -> Any:  # noqa: C901 - one line for 
         case Int():
             return int(value)
         case Decimal(scale=scale):
-            return PyDecimal(value).quantize(PyDecimal(1).scaleb(-scale))
+            return PyDecimal(value).quantize(PyDecimal(1).scaleb(-scale), context=_WIDE)
         case Float():
             return float(value)
         case Bytes():
