@@ -1,4 +1,5 @@
-"""What targets of Google Cloud share: how one signs in, and which addresses are taken."""
+"""What targets of Google Cloud share: their fields, how one signs in, and which addresses are
+taken."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from replicators.connectors.addresses import Url
+from replicators.connectors.params import param
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
@@ -13,6 +15,28 @@ if TYPE_CHECKING:
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 """One scope: load jobs that read from a bucket need more than that of BigQuery."""
 AGENT = "replicators"
+
+
+def account_key() -> Any:
+    """The field of a service account's key."""
+    return param(
+        "Service account key",
+        help="The JSON file's content; empty: the credentials that the machine has (application "
+        "default credentials)",
+        default="",
+        secret=True,
+    )
+
+
+def api_endpoint() -> Any:
+    """The field of the API's address."""
+    return param(
+        "API endpoint",
+        help="Only for a private endpoint or an emulator. An emulator's begins with http:// and "
+        "needs no key.",
+        default="",
+        addresses=True,
+    )
 
 
 def key_fault(text: str) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from replicators.connectors.addresses import Place, Url
-from replicators.connectors.google import endpoint_fault, key_fault
+from replicators.connectors.google import account_key, api_endpoint, endpoint_fault, key_fault
 from replicators.connectors.params import InvalidParams, param
 from replicators.connectors.view_fields import current_views, view_suffix
 
@@ -50,20 +50,8 @@ class BigQueryParams:
         "must lie there.",
         default="US",
     )
-    credentials: str = param(
-        "Service account key",
-        help="The JSON file's content; empty: the credentials that the machine has (application "
-        "default credentials)",
-        default="",
-        secret=True,
-    )
-    endpoint: str = param(
-        "API endpoint",
-        help="Only for a private endpoint or an emulator. An emulator's begins with http:// and "
-        "needs no key.",
-        default="",
-        addresses=True,
-    )
+    credentials: str = account_key()
+    endpoint: str = api_endpoint()
     existing_tables: str = param(
         "Tables that exist already",
         help="refuse: a table that somebody else made stops the copy. replace: the copy takes its "

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from replicators.connectors.addresses import Place, Url
-from replicators.connectors.google import endpoint_fault, key_fault
+from replicators.connectors.google import account_key, api_endpoint, endpoint_fault, key_fault
 from replicators.connectors.params import InvalidParams, param
 
 MERGE_SECONDS = 10.0
@@ -30,20 +30,8 @@ class SpannerParams:
         "Database",
         help="The database that holds the copies. It exists, and has the GoogleSQL dialect.",
     )
-    credentials: str = param(
-        "Service account key",
-        help="The JSON file's content; empty: the credentials that the machine has (application "
-        "default credentials)",
-        default="",
-        secret=True,
-    )
-    endpoint: str = param(
-        "API endpoint",
-        help="Only for a private endpoint or an emulator. An emulator's begins with http:// and "
-        "needs no key.",
-        default="",
-        addresses=True,
-    )
+    credentials: str = account_key()
+    endpoint: str = api_endpoint()
     table_names: str = param(
         "Names of the tables",
         help="{schema} and {table} stand for the source's names.",
