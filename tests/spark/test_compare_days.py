@@ -94,17 +94,17 @@ def test_the_seeds_example(spark: Any, tmp_path: Path, form: str, broadcast: int
         assert read.num_rows == 12_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "broadcast", "keeps"),
     [
         ("full", 999, True),
-        pytest.param("full", 0, True, marks=LONG),
-        pytest.param("full", 999, False, marks=LONG),
-        pytest.param("delta", 999, True, marks=LONG),
-        pytest.param("delta", 0, True, marks=LONG),
+        ("full", 0, True),
+        ("full", 999, False),
+        ("delta", 999, True),
+        ("delta", 0, True),
     ],
 )
-@pytest.mark.long
 def test_random_days_are_what_a_naive_replay_gives(
     spark: Any, tmp_path: Path, kind: str, broadcast: int, keeps: bool
 ) -> None:
@@ -221,7 +221,7 @@ def test_a_delivery_that_is_wrong_is_refused_and_changes_nothing(simple: Compare
     assert simple.deliver("id,a,b\n", day(1), allow_deletes=True).counts["D"] == 3
 
 
-@pytest.mark.parametrize("form", ["parquet", pytest.param("iceberg", marks=LONG)])
+@pytest.mark.parametrize("form", ["parquet", "iceberg"])
 @pytest.mark.long
 def test_a_run_that_fails_before_the_end_leaves_yesterdays(
     spark: Any, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
