@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import pkgutil
-import signal
+import selectors
 import socket
 import sys
 import time
@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from replicators.private import opened_privately, private_folder
-from runners.engine.processes import LEASE, Adopted, Process, Spawn, started_at
+from runners.engine.processes import LEASE, UNKNOWN, Adopted, Process, Spawn, started_at
 from runners.engine.tasks.sharing import ways
 from runners.engine.tasks.worker import load_all
 
@@ -66,25 +66,53 @@ def _load(packages: Iterable[ModuleType]) -> None:
 
 
 def _serve(listener: socket.socket, work: Work) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended copies leave no zombies
-    while True:
-        connection, _ = listener.accept()
-        with connection, suppress(OSError, ValueError, KeyError):
-            connection.settimeout(_ANSWER_SECONDS)
-            asked = ways.receive(connection)
-            pid = os.fork()
-            if pid == 0:
-                listener.close()
-                connection.close()
-                _run(asked["run"], asked["lease"], asked["log"], work)
-            ways.send(connection, {"pid": pid})
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(listener, selectors.EVENT_READ)
+        while True:
+            for key, _ in waiting.select():
+                if key.data is None:
+                    with suppress(OSError, ValueError, KeyError):
+                        _begin(listener, waiting, work)
+                else:
+                    waiting.unregister(key.fd)
+                    _end(key.fd, *key.data)
+
+
+def _begin(listener: socket.socket, waiting: selectors.BaseSelector, work: Work) -> None:
+    """Take one client: its run begins, and its connection stays until that ends."""
+    connection, _ = listener.accept()
+    try:
+        connection.settimeout(_ANSWER_SECONDS)
+        asked = ways.receive(connection)
+        pid = os.fork()
+        if pid == 0:
+            for key in tuple(waiting.get_map().values()):
+                if key.data is not None:
+                    os.close(key.fd)
+                    key.data[1].close()
+            waiting.close()
+            listener.close()
+            connection.close()
+            _run(asked["run"], asked["lease"], asked["log"], work)
+    except BaseException:
+        connection.close()
+        raise
+    waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, connection))
+    ways.send(connection, {"pid": pid})
+
+
+def _end(watched: int, pid: int, connection: socket.socket) -> None:
+    """A copy has ended: tell its supervisor how, where that still listens."""
+    os.close(watched)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with connection, suppress(OSError):
+        ways.send(connection, {"code": code})
 
 
 def _run(run_id: str, lease: str, log: str, work: Work) -> None:
     """The copy: what `spawn_command` gives a process, and then the run."""
     try:
         os.setsid()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         with open(log, "ab", opener=opened_privately) as output, open(os.devnull, "rb") as nothing:
             for source, number in ((nothing, 0), (output, 1), (output, 2)):
                 os.dup2(source.fileno(), number)
@@ -96,6 +124,24 @@ def _run(run_id: str, lease: str, log: str, work: Work) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
+
+
+class Copy(Adopted):
+    """A copy as its supervisor sees it. The starter tells its exit code."""
+
+    def __init__(self, pid: int, connection: socket.socket) -> None:
+        super().__init__(pid, started_at(pid))
+        self._connection = connection
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, `UNKNOWN` where the starter ended too."""
+        if self._code is None and super().poll() is not None:
+            self._code = UNKNOWN
+            with self._connection, suppress(OSError, ValueError, KeyError):
+                self._connection.settimeout(_ANSWER_SECONDS)
+                self._code = int(ways.receive(self._connection)["code"])
+        return self._code
 
 
 def spawn_copies(logs: Path, base: str, otherwise: Spawn) -> Spawn:
@@ -113,10 +159,12 @@ def spawn_copies(logs: Path, base: str, otherwise: Spawn) -> Spawn:
             except OSError:  # it is not there yet
                 time.sleep(_TURN_SECONDS)
                 continue
-            with connection:
+            try:
                 ways.send(connection, asked)
-                pid = int(ways.receive(connection)["pid"])
-                return Adopted(pid, started_at(pid))
+                return Copy(int(ways.receive(connection)["pid"]), connection)
+            except BaseException:
+                connection.close()
+                raise
         return otherwise(run_id, lease)
 
     return spawn

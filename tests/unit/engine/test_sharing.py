@@ -183,7 +183,9 @@ from pathlib import Path
 from runners.supervision import starter
 def work(run_id):
     print(run_id, os.environ["REPLICATOR_RUN_LEASE"], os.getsid(0) == os.getpid(), flush=True)
-    os._exit(7)
+    if run_id == "killed":
+        os.kill(os.getpid(), 9)
+    os._exit(4)
 lock = os.open(sys.argv[1] + "/lock", os.O_CREAT | os.O_RDWR)
 starter.begin(Path(sys.argv[1]), [], work, lock)
 sys.stdin.read()
@@ -192,10 +194,12 @@ sys.stdin.read()
 
 @pytest.mark.long
 def test_a_copy_is_a_run_like_another(tmp_path: Path) -> None:
-    """Guards `starter`: a copy has its own session, which is what ends a run, its lease, and its
-    output in the run's log."""
+    """Guards `starter`: a copy has its own session, which is what ends a run, its lease, its output
+    in the run's log, and an exit code: without that, an end because the program's own database was
+    away counted as a lost run."""
     from runners.engine.processes import end_session
     from runners.supervision.starter import spawn_copies
+    from runners.supervision.supervisor import EXIT_DATABASE
 
     def otherwise(*_: str) -> Any:
         raise AssertionError("no copy was made")
@@ -212,4 +216,10 @@ def test_a_copy_is_a_run_like_another(tmp_path: Path) -> None:
         until(lambda: process.poll() is not None, "the copy ends", 20)
         assert log.read_text() == "a-run a-lease True\n"
         assert log.stat().st_mode & 0o077 == 0
+        assert process.poll() == EXIT_DATABASE
+        killed = spawn("killed", "a-lease")
+        until(lambda: killed.poll() is not None, "the killed copy ends", 20)
+        assert killed.poll() == -9
         end_session(parent.pid)
+        parent.wait(10)
+        assert process.poll() == EXIT_DATABASE, "the code is kept"

@@ -69,11 +69,12 @@ def send(connection: socket.socket, values: dict[str, Any]) -> None:
 
 
 def receive(connection: socket.socket) -> dict[str, Any]:
-    """The next message; ConnectionError where the other side has gone. Nothing may follow it yet:
-    each side speaks once."""
+    """The next message; ConnectionError where the other side has gone. What follows it stays to be
+    read."""
     read = b""
     while not read.endswith(b"\n"):
-        more = connection.recv(4096)
+        waiting = connection.recv(4096, socket.MSG_PEEK)
+        more = connection.recv(waiting.find(b"\n") + 1 or len(waiting)) if waiting else b""
         if not more or len(read) > _LONGEST_LINE:
             raise ConnectionError("The other side has gone.")
         read += more
