@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 SOCKET = "starter"
 PATIENCE_SECONDS = 20.0
 _ANSWER_SECONDS = 5.0
+_SPAWN_SECONDS = 30.0
 _TURN_SECONDS = 0.2
 _MODULES = (
     "pyspark.sql.connect.session",
@@ -83,6 +84,7 @@ def _begin(listener: socket.socket, waiting: selectors.BaseSelector, work: Work)
     connection, _ = listener.accept()
     try:
         connection.settimeout(_ANSWER_SECONDS)
+        ways.send(connection, {})  # ready: who waited too long asks nothing
         asked = ways.receive(connection)
         pid = os.fork()
         if pid == 0:
@@ -144,6 +146,22 @@ class Copy(Adopted):
         return self._code
 
 
+def _ready(folder: Path, until: float) -> socket.socket | None:
+    """A connection to the starter once it takes runs; None where it is not there yet. It imports
+    for some seconds at first, and compiles for a minute where nothing is compiled yet."""
+    try:
+        connection = ways.connected(folder, SOCKET)
+    except OSError:
+        return None
+    try:
+        connection.settimeout(max(_TURN_SECONDS, until - time.monotonic()))
+        ways.receive(connection)
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
 def spawn_copies(logs: Path, base: str, otherwise: Spawn) -> Spawn:
     """A `Spawn` that asks this machine's starter. `otherwise` starts a process of its own where
     there is no starter in time."""
@@ -154,12 +172,12 @@ def spawn_copies(logs: Path, base: str, otherwise: Spawn) -> Spawn:
         asked = {"run": run_id, "lease": lease, "log": str(logs.absolute() / f"{run_id}.log")}
         until = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < until:
-            try:
-                connection = ways.connected(folder, SOCKET)
-            except OSError:  # it is not there yet
+            connection = _ready(folder, until)
+            if connection is None:
                 time.sleep(_TURN_SECONDS)
                 continue
             try:
+                connection.settimeout(_SPAWN_SECONDS)
                 ways.send(connection, asked)
                 return Copy(int(ways.receive(connection)["pid"]), connection)
             except BaseException:

@@ -21,6 +21,7 @@ from runners.engine.tasks.sharing.client import impatient, joined
 from runners.engine.tasks.sharing.fitness import can_share, server_conf
 from runners.engine.tasks.sharing.keeper import Keeper
 from runners.engine.tasks.spark import jvm_ended
+from runners.supervision import starter
 from tests.harness import ROOT, until
 
 
@@ -174,6 +175,20 @@ def test_the_server_has_every_targets_extensions() -> None:
     extensions = server_conf()["spark.sql.extensions"]
     assert "iceberg" in extensions
     assert "delta" in extensions
+
+
+def test_a_starter_that_is_not_ready_is_asked_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the starter's first word: while it compiled, a supervisor asked and went away, and the
+    run would have been started twice."""
+    monkeypatch.setattr(starter, "PATIENCE_SECONDS", 0.3)
+    with ways.listening(ways.place_of(str(tmp_path)), starter.SOCKET) as busy:
+        spawn = starter.spawn_copies(tmp_path / "logs", str(tmp_path), lambda *asked: asked)  # type: ignore[arg-type,return-value]
+        assert spawn("a-run", "a-lease") == ("a-run", "a-lease"), "a process of its own"
+        connection, _ = busy.accept()
+        with connection, pytest.raises(ConnectionError):
+            ways.receive(connection)
 
 
 STARTER = """
