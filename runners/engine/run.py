@@ -43,6 +43,9 @@ __all__ = ["EngineRun", "Job", "run_engine"]
 logger = logging.getLogger("replicator.run")
 
 TURN_SECONDS = 0.2
+CALM_SECONDS = 1.0
+"""The pause after a turn of a run on the shared Spark that has nothing to do: many of them would
+spend the cores on looking."""
 DESIRE_SECONDS = 0.5
 PRUNE_SECONDS = 60.0
 PRUNE_PORTIONS = 8
@@ -67,7 +70,9 @@ def run_engine(
                 spark = opened.enter_context(opened_for(job, settings, is_shared=is_shared))
             if store.desire() is Desire.RUN and not stop.is_set():
                 with suppress(StopAsked):
-                    EngineRun(job, store, settings, spark, watchdog, stop).run()
+                    EngineRun(
+                        job, store, settings, spark, watchdog, stop, is_shared=is_shared
+                    ).run()
     finally:
         watchdog.close()
 
@@ -83,8 +88,11 @@ class EngineRun:
         spark: SparkSession,
         watchdog: Watchdog,
         stop: threading.Event,
+        *,
+        is_shared: bool = False,
     ) -> None:
         self._job = job
+        self._is_shared = is_shared
         self._store = store
         self._settings = settings
         self._spark = spark
@@ -254,7 +262,17 @@ class EngineRun:
             if now - pruned_at >= min(PRUNE_SECONDS, max(1.0, self._settings.keep_seconds)):
                 pruned_at = now
                 self._prune()
+            self._pause(is_copying=is_copying)
+
+    def _pause(self, *, is_copying: bool) -> None:
+        """Wait for the next turn. A run on the shared Spark that has nothing to do waits longer,
+        until something is decoded."""
+        has_work = is_copying or self._tables.is_busy or self._backlog.waiting
+        if self._is_shared and not has_work and not self._backlog.tables():
+            self._backlog.stirred.wait(CALM_SECONDS)
+        else:
             self._stop.wait(TURN_SECONDS)
+        self._backlog.stirred.clear()
 
     # --- end ---
     def _prune(self) -> None:

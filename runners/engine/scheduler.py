@@ -177,6 +177,11 @@ class Scheduler:
                 found.append(row)
         return found
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a table has a job."""
+        return bool(self._busy)
+
     def see(self, look: Look) -> None:
         """A look into the source's catalog is done. The next turns do what it means for each
         table."""

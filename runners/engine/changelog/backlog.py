@@ -20,10 +20,11 @@ behind it."""
 class Backlog:
     """Thread safe. It holds the segments in order with their marks. If there are very many, it
     holds the last ones, and only the ends of the others. Per table it holds the commit time of the
-    oldest unmerged change."""
+    oldest unmerged change. `stirred` is set whenever something was decoded."""
 
     def __init__(self, segments: Sequence[SegmentRow], last_segment: int) -> None:
         self._lock = threading.Lock()
+        self.stirred = threading.Event()
         self._segments: dict[int, SegmentRow] = {s.number: s for s in segments}
         self._decoded = {s.number for s in segments if s.is_decoded}
         self._ends: dict[int, int] = {}
@@ -82,6 +83,7 @@ class Backlog:
             self._committed_at = max(self._committed_at, self._committed.pop(number))
         if len(self._segments) > TRIM_PAST:
             self._trim()
+        self.stirred.set()
 
     def _reach(self) -> Frontier:
         rows = [(n, s.is_closed, n in self._decoded) for n, s in sorted(self._segments.items())]
