@@ -23,6 +23,7 @@ import psutil
 
 from benchmarks import place
 from benchmarks.report import Result
+from benchmarks.resources import unwatched
 from demo.postgres import EmbeddedPostgres
 
 REPLICATORS = int(os.environ.get("SHARED_REPLICATORS", str(place.scaled(20, 2))))
@@ -158,6 +159,7 @@ def measure(line: str) -> list[Result]:
     with (
         place.folder(line) as folder,
         EmbeddedPostgres(fsync=False, options=ROOM) as server,
+        unwatched(),
         installed(folder) as made,
     ):
         server.execute("CREATE SCHEMA bench")
