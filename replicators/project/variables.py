@@ -140,6 +140,8 @@ ENGINE_HELP = {
     "spark_conf": "More settings of Spark, such as `spark.a=1; spark.b=2`. They win over all "
     "others. Spark passes them on in arguments of processes: they must not hold secrets.",
     "spark_shared_memory": "Memory of the JVM that small replicators of a machine share.",
+    "spark_shared_worker_bytes": "Memory that a Python worker of the shared Spark may have; a task "
+    "that needs more fails. There are as many workers as tasks at a time. 0: no limit.",
     "spark_shared_dir": "Folder in which runs find the Spark that they share; each machine has its "
     "own below it.",
     "jars_dir": "Folder of the jars that `make setup` fetches, and of the classes that it "

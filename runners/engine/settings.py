@@ -23,6 +23,7 @@ class RunnerSettings:
     spark_executor_count: int = 0
     spark_conf: str = ""
     spark_shared_memory: str = "2g"
+    spark_shared_worker_bytes: int = 2 << 30
     spark_shared_dir: str = "var/shared-spark"
     jars_dir: str = "var/jars"
     seal_seconds: float = 1.0

@@ -793,6 +793,16 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.AUTO,
         waits=True,
     ),
+    "run:task-memory": Message(
+        "A task needed too much memory",
+        "A task needed more memory than the shared Spark gives one ({limit}).",
+        "Give this replicator a Spark of its own (its option *Spark*), lower its option *Memory at "
+        "most*, or raise `REPLICATOR_SPARK_SHARED_WORKER_BYTES` and start the workers again. It is "
+        "tried again by itself.",
+        "Other tables and replicators go on.",
+        retry=Retry.AUTO,
+        scope=Scope.TABLE,
+    ),
     "run:lease-lost": Message(
         "Run replaced",
         "Another run took over.",

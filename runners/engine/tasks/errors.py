@@ -1,11 +1,13 @@
 """The frame around every Spark task. It carries a `ReplicationError` to the driver, where Spark
-would only hand over a text, and keeps a reused worker cheap. Knows no error code."""
+would only hand over a text, and keeps a reused worker cheap. Knows one error code: that of a
+worker's limit of memory."""
 
 from __future__ import annotations
 
 import base64
 import gc
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +19,9 @@ from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 
 Batches = Iterator[pa.RecordBatch]
+LIMIT = "REPLICATOR_WORKER_BYTES"
+"""The environment variable of a worker that says how much memory it may have; 0 or none: as much as
+there is."""
 _frozen_modules = 0
 _MARK = re.compile(r"replication-error<([A-Za-z0-9+/=]+)>")
 
@@ -29,6 +34,12 @@ def relayed(job: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
             yield from job(batches)
         except ReplicationError as err:
             raise RuntimeError(_marked(err)) from err
+        except MemoryError as err:
+            limit = int(os.environ.get(LIMIT, "0"))
+            if not limit:
+                raise
+            limited = ReplicationError("run:task-memory", limit=f"{limit >> 20:,} MiB")
+            raise RuntimeError(_marked(limited)) from err
         finally:
             freeze_modules()
 

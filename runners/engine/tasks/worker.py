@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import resource
 import zipimport
 from collections.abc import Iterable
 from contextlib import suppress
 
-from runners.engine.tasks.errors import freeze_modules
+from runners.engine.tasks.errors import LIMIT, freeze_modules
 
 MODULES = "REPLICATOR_TASK_MODULES"
 """The environment variable that names the modules, with commas between."""
@@ -24,6 +25,13 @@ def load_all(names: Iterable[str]) -> None:
         with suppress(ImportError):
             module = importlib.import_module(name)
             getattr(module, "warm", lambda: None)()
+
+
+def limit_memory(size: int) -> None:
+    """Have this process and its workers get no more memory than that, each for itself: what asks
+    for more gets a MemoryError. Memory of files counts not; that is the system's. 0: no limit."""
+    if size:
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
 def keep_archives() -> None:
@@ -40,4 +48,5 @@ if __name__ == "__main__":
     keep_archives()
     load_all(os.environ.get(MODULES, "").split(","))
     freeze_modules()
+    limit_memory(int(os.environ.get(LIMIT, "0")))
     manager()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.tasks.errors import from_tasks, relayed
+from tests.harness import ROOT
 
 TABLE = TableId("shop", 'or"ders')
 
@@ -52,3 +55,44 @@ def test_modules_of_a_worker_are_set_aside_once() -> None:
         assert gc.get_freeze_count() <= frozen
     finally:
         gc.unfreeze()
+
+
+LIMITED = """
+import os, sys
+import pyarrow as pa
+from runners.engine.tasks.errors import LIMIT, relayed
+from runners.engine.tasks.worker import limit_memory
+
+os.environ[LIMIT] = str(400 << 20)
+limit_memory(400 << 20)
+hoard = []
+
+def python(batches):
+    hoard.append(bytearray(600 << 20))
+    yield from batches
+
+def arrow(batches):
+    yield pa.allocate_buffer(600 << 20)
+
+for job in (python, arrow):
+    try:
+        list(relayed(job)(iter([])))
+    except RuntimeError as err:
+        print(err, flush=True)
+"""
+
+
+def test_a_worker_over_its_memory_says_what_to_do() -> None:
+    """Guards `limit_memory` and `relayed`: a worker took the machine's memory, and whoever the
+    system killed then had no message."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    said = done.stdout.splitlines()
+    assert len(said) == 2, done
+    for line in said:
+        with pytest.raises(ReplicationError) as found, from_tasks():
+            raise ValueError(line)
+        assert found.value.code == "run:task-memory"
+        assert "400 MiB" in found.value.message.text
+        assert "REPLICATOR_SPARK_SHARED_WORKER_BYTES" in found.value.message.suggestion

@@ -22,6 +22,7 @@ from typing import Any
 from replicators.connectors import registry
 from runners.engine.processes import Adopted, session_members, signal_all
 from runners.engine.settings import RunnerSettings
+from runners.engine.tasks.errors import LIMIT
 from runners.engine.tasks.opening import TASKS, with_scratch
 from runners.engine.tasks.sharing import ways
 from runners.engine.tasks.sharing.fitness import server_conf, server_jars
@@ -141,6 +142,7 @@ class Keeper:
             "spark.sql.artifact.isolation.alwaysApplyClassloader": "false",
             "spark.scheduler.allocation.file": (Path(__file__).parent / "pools.xml").as_uri(),
             "spark.python.daemon.module": "runners.engine.tasks.worker",
+            f"spark.executorEnv.{LIMIT}": str(settings.spark_shared_worker_bytes),
             f"spark.executorEnv.{MODULES}": ",".join(dict.fromkeys((*TASKS, *modules))),
         }
         jars = server_jars(settings.jars_dir)
