@@ -39,9 +39,12 @@ _MODULES = (
 Work = Callable[[str], None]
 
 
-def begin(folder: Path, packages: Iterable[ModuleType], work: Work, close: int) -> None:
+def begin(
+    folder: Path, packages: Iterable[ModuleType], modules: Iterable[str], work: Work, close: int
+) -> None:
     """Fork the starter. The caller must have no other thread yet. `packages`: the plugins that runs
-    use; `work`: does a run to its end and exits; `close`: a file that only the caller may keep."""
+    use; `modules`: what else they import; `work`: does a run to its end and exits; `close`: a file
+    that only the caller may keep."""
     listener = ways.listening(folder, SOCKET)
     if os.fork():
         listener.close()
@@ -49,7 +52,7 @@ def begin(folder: Path, packages: Iterable[ModuleType], work: Work, close: int) 
     code = 1
     try:
         os.close(close)
-        _load(packages)
+        _load(packages, modules)
         _serve(listener, work)
     except Exception:
         logger.exception("The starter of runs has failed.")
@@ -57,8 +60,8 @@ def begin(folder: Path, packages: Iterable[ModuleType], work: Work, close: int) 
         os._exit(code)
 
 
-def _load(packages: Iterable[ModuleType]) -> None:
-    names = list(_MODULES)
+def _load(packages: Iterable[ModuleType], modules: Iterable[str]) -> None:
+    names = [*_MODULES, *modules]
     for package in packages:
         names += [m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
     load_all(names)

@@ -15,20 +15,30 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connections
 
+from replicators.config import InvalidConfig, target_plugin
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
+from replicators.services import target_of
 from runners.management.commands import run_replicator
 from runners.supervision import starter
+from runners.supervision.jobs import shares_spark
 
 
 def _start_runs(folder: Path, lock: int) -> None:
     """Have the runs of this machine started as copies of one process."""
-    kinds: list[tuple[str, str]] = []
+    packages: set[str] = set()
+    modules: set[str] = set()
     with suppress(DatabaseError):  # runs import what is missing
-        kinds += Replicator.objects.live().values_list("source_kind", "target_kind").distinct()
+        for replicator in Replicator.objects.live():
+            with suppress(InvalidConfig, ReplicationError):  # for the run to report
+                if shares_spark(replicator):
+                    packages.add(f"replicators.sources.{replicator.source_kind}")
+                    packages.add(f"replicators.targets.{replicator.target_kind}")
+                    target = target_plugin(replicator.target_kind)
+                    modules.update(target.modules(target_of(replicator)))
     connections.close_all()  # a copy opens its own
-    names = {f"replicators.sources.{source}" for source, _ in kinds}
-    names |= {f"replicators.targets.{target}" for _, target in kinds}
-    starter.begin(folder, [p for name in sorted(names) for p in _package(name)], _run, lock)
+    found = [p for name in sorted(packages) for p in _package(name)]
+    starter.begin(folder, found, sorted(modules), _run, lock)
 
 
 def _package(name: str) -> list[ModuleType]:

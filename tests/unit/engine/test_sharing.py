@@ -197,12 +197,13 @@ django.setup()
 from pathlib import Path
 from runners.supervision import starter
 def work(run_id):
-    print(run_id, os.environ["REPLICATOR_RUN_LEASE"], os.getsid(0) == os.getpid(), flush=True)
+    is_own, loaded = os.getsid(0) == os.getpid(), "sqlalchemy" in sys.modules
+    print(run_id, os.environ["REPLICATOR_RUN_LEASE"], is_own, loaded, flush=True)
     if run_id == "killed":
         os.kill(os.getpid(), 9)
     os._exit(4)
 lock = os.open(sys.argv[1] + "/lock", os.O_CREAT | os.O_RDWR)
-starter.begin(Path(sys.argv[1]), [], work, lock)
+starter.begin(Path(sys.argv[1]), [], ["sqlalchemy"], work, lock)
 sys.stdin.read()
 """
 
@@ -229,7 +230,7 @@ def test_a_copy_is_a_run_like_another(tmp_path: Path) -> None:
         process = spawn("a-run", "a-lease")
         log = tmp_path / "logs" / "a-run.log"
         until(lambda: process.poll() is not None, "the copy ends", 20)
-        assert log.read_text() == "a-run a-lease True\n"
+        assert log.read_text() == "a-run a-lease True True\n"
         assert log.stat().st_mode & 0o077 == 0
         assert process.poll() == EXIT_DATABASE
         killed = spawn("killed", "a-lease")
