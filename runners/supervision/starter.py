@@ -31,6 +31,8 @@ _TURN_SECONDS = 0.2
 _MODULES = (
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.dataframe",
+    "pyspark.sql.connect.catalog",
+    "grpc._channel",
     "pyspark.cloudpickle",
     "runners.engine.run",
     "runners.store.django",

@@ -191,3 +191,11 @@ def run(connection: int, state: State, buffer: Buffer, cell: State, head: Buffer
             if todo == OTHER:
                 state[HELD] = size
             return todo
+
+
+def warm() -> None:
+    """Compile the loop, or load it from numba's cache. There is no connection, so it ends at
+    once."""
+    if load():
+        state, cell = np.zeros(STATE_FIELDS, np.int64), np.zeros(1, np.int64)
+        run(0, state, np.zeros(1, np.uint8), cell, np.zeros(32, np.uint8))

@@ -45,11 +45,20 @@ def _rehearsals(folder: str) -> tuple[LakehouseParams, ...]:
 
 
 def _modules(params: LakehouseParams) -> tuple[str, ...]:
-    """Modules that read the tables' state without Spark. Importing them takes up to two seconds."""
+    """Modules that read the tables' state without Spark, and make statements. Importing them takes
+    up to two seconds."""
+    statements = "sqlglot.dialects.spark"
     if params.format == "delta":
-        return ("deltalake",)
-    kind = params.catalog if params.is_served else "sql"
-    return (f"pyiceberg.catalog.{kind}",)
+        return ("deltalake", statements)
+    if params.is_served:
+        return (f"pyiceberg.catalog.{params.catalog}", "pyiceberg.io.pyarrow", statements)
+    database = params.catalog_uri.partition(":")[0].partition("+")[0]
+    return (
+        "pyiceberg.catalog.sql",
+        f"sqlalchemy.dialects.{database}",
+        "pyiceberg.io.pyarrow",
+        statements,
+    )
 
 
 PLUGIN = TargetPlugin(

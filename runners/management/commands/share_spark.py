@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connections
 
-from replicators.config import InvalidConfig, target_plugin
+from replicators.config import InvalidConfig, source_plugin, target_plugin
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.services import target_of
@@ -32,9 +32,10 @@ def _start_runs(folder: Path, lock: int) -> None:
         for replicator in Replicator.objects.live():
             with suppress(InvalidConfig, ReplicationError):  # for the run to report
                 if shares_spark(replicator):
+                    source_plugin(replicator.source_kind)
+                    target = target_plugin(replicator.target_kind)
                     packages.add(f"replicators.sources.{replicator.source_kind}")
                     packages.add(f"replicators.targets.{replicator.target_kind}")
-                    target = target_plugin(replicator.target_kind)
                     modules.update(target.modules(target_of(replicator)))
     connections.close_all()  # a copy opens its own
     found = [p for name in sorted(packages) for p in _package(name)]

@@ -31,7 +31,7 @@ def test_spark_is_told_of_the_metastore_and_its_locks(locks: bool) -> None:
             "hadoop.iceberg.engine.hive.lock-enabled": str(locks).lower(),
         }.items()
     )
-    assert PLUGIN.modules(params) == ("pyiceberg.catalog.hive",)
+    assert PLUGIN.modules(params)[0] == "pyiceberg.catalog.hive"
     assert PLUGIN.jars(params) == ("iceberg-spark-runtime-4.1_2.13",)
     assert ("host", "hive.example", 9083) in [(p.kind, p.value, p.port) for p in places(params)]
     assert PLUGIN.driver_environment(params) == {}
