@@ -142,11 +142,15 @@ class Keeper:
             "spark.sql.artifact.isolation.alwaysApplyClassloader": "false",
             "spark.scheduler.allocation.file": (Path(__file__).parent / "pools.xml").as_uri(),
             "spark.python.daemon.module": "runners.engine.tasks.worker",
-            f"spark.executorEnv.{LIMIT}": str(settings.spark_shared_worker_bytes),
-            f"spark.executorEnv.{MODULES}": ",".join(dict.fromkeys((*TASKS, *modules))),
+        }
+        # Spark Connect passes no variables of the configuration on: the daemon has the JVM's own.
+        variables = {
+            _TOKEN: self._token,
+            LIMIT: str(settings.spark_shared_worker_bytes),
+            MODULES: ",".join(dict.fromkeys((*TASKS, *modules))),
         }
         jars = server_jars(settings.jars_dir)
-        return open_session(settings, "shared", jars, conf, variables={_TOKEN: self._token})
+        return open_session(settings, "shared", jars, conf, variables=variables)
 
     # --- clients ---
     def _take(self, listener: socket.socket) -> None:
