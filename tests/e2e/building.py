@@ -152,6 +152,11 @@ def deploy(page: Page) -> None:
     """Press the last button; the replicator is there when this returns. The summary has its name as
     a heading too."""
     page.get_by_role("button", name="Deploy").click()
+    deployed(page)
+
+
+def deployed(page: Page) -> None:
+    """The page of a replicator that was just deployed."""
     expect(page).to_have_url(re.compile(r"/replicators/[0-9a-f-]+/$"), timeout=60_000)
 
 

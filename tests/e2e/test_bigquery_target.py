@@ -14,7 +14,7 @@ from google.cloud import bigquery
 from playwright.sync_api import Page, expect
 
 from demo.bigquery import EmbeddedBigQuery
-from tests.e2e.building import begin, choose, fill_bigquery, fill_source, go_on
+from tests.e2e.building import begin, choose, deploy, fill_bigquery, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import running
@@ -81,8 +81,7 @@ def test_bigquery_is_chosen_in_the_wizard_and_holds_the_rows_of_the_source(
     go_on(page, "assessment")
     expect(page.get_by_text("Ready to deploy")).to_be_visible()
     go_on(page, "summary")
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name="to BigQuery")).to_be_visible()
+    deploy(page)
 
     def rows() -> list[tuple[Any, ...]]:
         try:

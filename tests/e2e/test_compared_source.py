@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.compared_world import Inbox, line
-from tests.e2e.building import begin, choose, choose_kind, fill_target, go_on
+from tests.e2e.building import begin, choose, choose_kind, deploy, fill_target, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import PRODUCT, running
@@ -64,8 +64,7 @@ def test_two_deliveries_of_a_csv_file_reach_iceberg(
     go_on(page, "assessment")
     expect(page.get_by_text("Ready to deploy")).to_be_visible()
     go_on(page, "summary")
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name=NAME)).to_be_visible()
+    deploy(page)
     with running(web, tmp_path, NAME, PRODUCT):
         until(lambda: len(_rows(tmp_path)) == 5, "the first delivery is copied")
     inbox.deliver("2026-01-02", [line(1), line(2, "changed"), line(3), line(4), line(9)])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.building import begin, choose, fill_elasticsearch, fill_source, go_on
+from tests.e2e.building import begin, choose, deploy, fill_elasticsearch, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import running
@@ -59,8 +59,7 @@ def test_mariadb_into_an_index_from_the_wizard_to_equal_rows(
     expect(page.get_by_text("Ready to deploy")).to_be_visible()
     go_on(page, "summary")
     expect(page.get_by_test_id("statement-card")).to_contain_text("elasticsearch:")
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name="to search")).to_be_visible()
+    deploy(page)
 
     def documents() -> dict[int, str]:
         if "error" in search_server.ask("POST", f"/{index}/_refresh", must=False):

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests import replayed
-from tests.e2e.building import begin, choose, fill_files, fill_source, go_on
+from tests.e2e.building import begin, choose, deploy, fill_files, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import running
@@ -48,8 +48,7 @@ def test_files_are_chosen_in_the_wizard_and_hold_the_rows_of_the_source(
     expect(page.get_by_text("Ready to deploy")).to_be_visible()
     go_on(page, "summary")
     expect(page.locator("main")).to_contain_text(str(tmp_path / "changes"))
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name="to files")).to_be_visible()
+    deploy(page)
 
     table = tmp_path / "changes" / "public.orders"
 

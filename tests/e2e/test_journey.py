@@ -32,8 +32,7 @@ def test_a_replicator_is_made_watched_and_deleted(
     page.get_by_test_id("empty").get_by_role("link", name="New replicator").click()
 
     build(page, database, tmp_path, "by hand", "public.orders")
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name="by hand")).to_be_visible()
+    building.deploy(page)
 
     page.get_by_role("link", name="Tables", exact=True).click()
     row = page.locator('[data-table="public.orders"]')
@@ -256,8 +255,7 @@ def test_the_form_works_without_javascript(
     page.get_by_role("button", name="Run assessment").click()
     expect(page.get_by_test_id("verdict")).to_contain_text("Ready to deploy")
     go_on(page, "summary")
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name="without scripts")).to_be_visible()
+    building.deploy(page)
 
 
 def test_the_pages_work_by_keyboard(open_page: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.building import begin, choose, fill_kafka, fill_source, go_on
+from tests.e2e.building import begin, choose, deploy, fill_kafka, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import running
@@ -54,8 +54,7 @@ def test_topics_are_chosen_in_the_wizard_and_hold_the_rows_of_the_source(
     expect(page.get_by_text("Ready to deploy")).to_be_visible()
     go_on(page, "summary")
     expect(page.locator("main")).to_contain_text(kafka.address)
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name="to kafka")).to_be_visible()
+    deploy(page)
 
     def messages() -> list[Told]:
         return consumed(kafka.address, f"{prefix}public.orders")

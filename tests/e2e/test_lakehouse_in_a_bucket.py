@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.building import begin, choose, fill_source, go_on
+from tests.e2e.building import begin, choose, deploy, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.servers import Database
 from tests.stores import RIGHTS, Keys, ObjectStore, object_store
@@ -77,8 +77,7 @@ def test_the_form_of_a_bucket_says_what_is_wrong_and_hides_its_secret_key(
     expect(page.get_by_text("Ready to deploy")).to_be_visible()
     go_on(page, "summary")
     assert user.secret not in page.content()
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name="in a bucket")).to_be_visible()
+    deploy(page)
     page.get_by_role("link", name="Configuration").click()
     expect(page.get_by_text(f"s3://{store.bucket}/lake").first).to_be_visible()
     assert user.secret not in page.content()

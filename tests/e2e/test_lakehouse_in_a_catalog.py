@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from replicators.sources.mysql.setup import setup
-from tests.e2e.building import begin, choose, fill_source, go_on
+from tests.e2e.building import begin, choose, deploy, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import PRODUCT, running
@@ -108,8 +108,7 @@ def test_mysql_goes_into_a_bucket_that_a_rest_catalog_lists(
         expect(page.get_by_text("Ready to deploy")).to_be_visible()
         go_on(page, "summary")
         assert SECRET not in page.content()
-        page.get_by_role("button", name="Deploy").click()
-        expect(page.get_by_role("heading", name=NAME)).to_be_visible()
+        deploy(page)
         assert SECRET not in page.content()
 
         properties = {

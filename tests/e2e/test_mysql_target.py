@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.building import begin, choose, fill_mysql, fill_source, go_on
+from tests.e2e.building import begin, choose, deploy, fill_mysql, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import running
@@ -55,8 +55,7 @@ def test_postgresql_into_mariadb_from_the_wizard_to_equal_rows(
         go_on(page, "assessment")
         expect(page.get_by_text("Ready to deploy")).to_be_visible()
         go_on(page, "summary")
-        page.get_by_role("button", name="Deploy").click()
-        expect(page.get_by_role("heading", name="to mariadb")).to_be_visible()
+        deploy(page)
 
         def is_equal() -> bool:
             found = copies.execute("SHOW TABLES LIKE 'orders'")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.building import begin, choose, fill_postgresql, fill_source, go_on
+from tests.e2e.building import begin, choose, deploy, fill_postgresql, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import running
@@ -56,8 +56,7 @@ def test_mariadb_into_postgresql_from_the_wizard_to_equal_rows(
         expect(page.get_by_text("Ready to deploy")).to_be_visible()
         go_on(page, "summary")
         expect(page.locator("main")).to_contain_text(database.name)
-        page.get_by_role("button", name="Deploy").click()
-        expect(page.get_by_role("heading", name="to postgres")).to_be_visible()
+        deploy(page)
 
         copy = f'"{shop.name}".orders'
 

@@ -62,7 +62,6 @@ def test_postgresql_into_redshift_from_the_wizard_to_equal_rows(
         expect(page.get_by_text("Ready to deploy")).to_be_visible()
         go_on(page, "summary")
         deploy(page)
-        expect(page.get_by_role("heading", name="to Redshift")).to_be_visible()
 
         def is_equal() -> bool:
             if not copies.execute("SELECT to_regclass('shop.orders') IS NOT NULL")[0][0]:

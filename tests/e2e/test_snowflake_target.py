@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from replicators.targets.snowflake.naming import quoted
 from replicators.targets.snowflake.params import SnowflakeParams
-from tests.e2e.building import begin, choose, fill_kind, fill_source, go_on
+from tests.e2e.building import begin, choose, deploy, fill_kind, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import running
@@ -57,8 +57,7 @@ def test_postgresql_into_snowflake_from_the_wizard_to_equal_rows(
     go_on(page, "assessment")
     expect(page.get_by_text("Ready to deploy")).to_be_visible()
     go_on(page, "summary")
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name="to Snowflake")).to_be_visible()
+    deploy(page)
 
     def is_equal() -> bool:
         schema = quoted(("WIZARD", "shop"))

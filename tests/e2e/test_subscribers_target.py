@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.building import begin, choose, fill_source, fill_subscribers, go_on
+from tests.e2e.building import begin, choose, deploy, fill_source, fill_subscribers, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import running
@@ -42,8 +42,7 @@ def test_a_subscriber_is_registered_and_changes_are_seen_live(
     go_on(page, "assessment")
     expect(page.get_by_text("Ready to deploy")).to_be_visible()
     go_on(page, "summary")
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name="to subscribers")).to_be_visible()
+    deploy(page)
 
     with running(web, tmp_path, "to subscribers"):
         page.get_by_role("link", name="Tables", exact=True).click()

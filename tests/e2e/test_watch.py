@@ -411,8 +411,7 @@ def _build(page: Page, live: Live, database: SqlDatabase) -> None:
     building.go_on(page, "assessment")
     expect(page.get_by_test_id("verdict")).to_contain_text("Ready to deploy")
     building.go_on(page, "summary")
-    page.get_by_role("button", name="Deploy").click()
-    expect(page).to_have_url(re.compile(r"/replicators/[0-9a-f-]+/$"))
+    building.deploy(page)
 
 
 @pytest.mark.long

@@ -198,8 +198,7 @@ def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_pa
     for text in ("seven pages", "public.customers", "1 column · without deletes", "5 seconds"):
         expect(form).to_contain_text(text)
     watched.assert_accessible()
-    page.get_by_role("button", name="Deploy").click()
-    expect(page).to_have_url(re.compile(r"/replicators/[0-9a-f-]+/$"))
+    building.deploy(page)
     expect(page.get_by_role("heading", name="seven pages")).to_be_visible()
     _once_more(watched, shop)
 
@@ -309,8 +308,7 @@ def test_a_problem_is_mended_from_the_report(
     page.get_by_role("button", name="Run again").click()
     expect(page.get_by_test_id("verdict")).to_contain_text("Ready to deploy")
     go_on(page, "summary")
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.get_by_role("heading", name="mended")).to_be_visible()
+    building.deploy(page)
 
 
 def test_the_wizard_works_by_keyboard_alone(open_page: Any, shop: Database, tmp_path: Path) -> None:
@@ -349,7 +347,7 @@ def test_the_wizard_works_by_keyboard_alone(open_page: Any, shop: Database, tmp_
         arrived(page, step)
     _tab_to(page, "#deploy")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="by keyboard")).to_be_visible()
+    building.deployed(page)
 
 
 def _tab_to(page: Page, selector: str) -> None:
