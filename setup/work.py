@@ -71,7 +71,7 @@ def run(
             list(command), cwd=cwd, env=env and dict(env), stdout=log, stderr=subprocess.STDOUT
         )
         done = threading.Event()
-        teller = threading.Thread(target=_tell, args=(log_path, done), daemon=True)
+        teller = threading.Thread(target=_tell, args=(name, log_path, done), daemon=True)
         teller.start()
         try:
             code = child.wait()
@@ -86,9 +86,9 @@ def run(
         raise Missing(f"{tail}\n\nThe step «{name}» failed (whole output: {log_path}).\n{needs}")
 
 
-def _tell(log_path: Path, done: threading.Event) -> None:
+def _tell(name: str, log_path: Path, done: threading.Event) -> None:
     started = time.monotonic()
     while not done.wait(TICK_SECONDS):
         lines = log_path.read_text(errors="replace").splitlines()
         last = lines[-1].strip()[:100] if lines else ""
-        say(f"      ... {time.monotonic() - started:.0f} s  {last}")
+        say(f"      ... {name}, {time.monotonic() - started:.0f} s  {last}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from setup import machine, steps
+from setup.__main__ import Work, lanes
 from setup.machine import ROOT, Missing
 from setup.work import Stamp, run
 
@@ -121,3 +123,31 @@ def test_every_input_of_a_step_is_there() -> None:
     stamps = [v for v in vars(steps).values() if isinstance(v, Stamp)]
     assert len(stamps) >= 5
     assert [str(p) for stamp in stamps for p in stamp.inputs if not p.is_file()] == []
+
+
+def test_steps_go_side_by_side_and_all_stop_after_the_first_that_failed() -> None:
+    """Guards `Work`: a list that waits for the other one, or goes on after its failure."""
+    done: list[str] = []
+    met = threading.Barrier(2, timeout=20)
+
+    def fails() -> None:
+        met.wait()
+        raise Missing("the reason")
+
+    def waits() -> None:
+        met.wait()
+        work._failed.wait(20)
+
+    work = Work(4)
+    later = ("later", lambda: done.append("later"))
+    with pytest.raises(Missing, match="the reason"):
+        work.side_by_side([[("fails", fails), later], [("waits", waits), later]])
+    assert not done
+
+
+@pytest.mark.parametrize("with_tests", [False, True])
+def test_mavens_steps_are_never_side_by_side(with_tests: bool) -> None:
+    """Guards `lanes`: two Mavens that write one repository at once."""
+    maven = {steps.jars, steps.search_server, steps.kafka_broker, steps.rest_catalog}
+    used = [maven & {step for _, step in todo} for todo in lanes(with_tests)]
+    assert len([one for one in used if one]) == 1
