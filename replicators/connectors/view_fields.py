@@ -26,18 +26,20 @@ def view_row(table: str) -> str:
     return f"{VIEW_ROW}{table}"
 
 
-def current_views() -> Any:
-    """Whether there are views."""
+def current_views(*, group: str = "", note: str = "") -> Any:
+    """Whether there are views. `note`: see `param`."""
     return param(
         "Views of the living rows",
         help="Beside each table in the mode soft delete or history: a view that shows the source's "
         "rows and columns only.",
         default=False,
+        note=note,
         is_movable=True,
+        group=group,
     )
 
 
-def view_suffix() -> Any:
+def view_suffix(*, group: str = "") -> Any:
     """What a view's name has after the name of its table."""
     return param(
         "End of a view's name",
@@ -45,6 +47,7 @@ def view_suffix() -> Any:
         default="_current",
         is_movable=True,
         check=_fault,
+        group=group,
     )
 
 

@@ -18,6 +18,7 @@ from replicators.connectors.target import MergeTarget, TargetPlugin
 from replicators.targets.lakehouse import dialect
 from replicators.targets.lakehouse.params import LakehouseParams
 from runners.engine.tasks.on_spark import SparkTasks
+from tests.lakehouse_views import LakehouseViews
 from tests.spark.lakehouses import Lakehouse
 from tests.spark_fixtures import lakehouse_params
 
@@ -89,6 +90,12 @@ class TestLakehouseMerging(LakehouseFixtures, MergeContract):
 @pytest.mark.parametrize("form", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
 class TestLakehouseReading(LakehouseFixtures, ReadingContract):
     """Rows that are read back."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["iceberg"])
+class TestLakehouseViews(LakehouseFixtures, LakehouseViews):
+    """Views of the living rows, in a catalog of a database."""
 
 
 @pytest.mark.long

@@ -20,6 +20,7 @@ from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.contract.test_lakehouse import LakehouseFixtures
 from tests.iceberg_rest import FOREVER, WAREHOUSE, Gate, RestCatalogServer
+from tests.lakehouse_views import LakehouseViews
 from tests.spark import test_lakehouse_conflict as conflict
 from tests.spark import test_lakehouse_progress as progress
 from tests.spark import test_lakehouse_rewind as rewind
@@ -92,6 +93,10 @@ class TestServed(RestFixtures, TargetContract):
 
 class TestServedMerging(RestFixtures, MergeContract):
     """Modes, columns and fences."""
+
+
+class TestServedViews(RestFixtures, LakehouseViews):
+    """Views of the living rows."""
 
 
 class TestServedReading(RestFixtures, ReadingContract):

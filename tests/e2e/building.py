@@ -72,6 +72,18 @@ def fill_target(page: Page, folder: Path) -> None:
     page.locator('[name="target.catalog_uri"]').fill(f"sqlite:///{folder}/catalog.db")
 
 
+def fill_lakehouse(page: Page, given: dict[str, str], **flags: bool) -> None:
+    """A lakehouse with these fields, by typing or by choosing, and with these boxes."""
+    for name, value in given.items():
+        field = page.locator(f'[name="target.{name}"]')
+        if field.evaluate("field => field.tagName") == "SELECT":
+            field.select_option(value)
+        else:
+            field.fill(value)
+    for name, is_set in flags.items():
+        page.locator(f'input[type="checkbox"][name="target.{name}"]').set_checked(is_set)
+
+
 def fill_files(page: Page, folder: Path) -> None:
     """Files in a folder, with the shortest buckets."""
     page.locator('input[name="target_kind"][value="files"]').check()

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from replicators.sources.mysql.setup import setup
-from tests.e2e.building import begin, choose, deploy, fill_source, go_on
+from tests.e2e.building import begin, choose, deploy, fill_lakehouse, fill_source, go_on
 from tests.e2e.building import test_connection as press_test
 from tests.e2e.conftest import Web
 from tests.e2e.local_run import PRODUCT, running
@@ -79,12 +79,7 @@ def test_mysql_goes_into_a_bucket_that_a_rest_catalog_lists(
         }
 
         def fill(**values: str) -> None:
-            for name, value in {**fields, **values}.items():
-                field = page.locator(f'[name="target.{name}"]')
-                if name == "catalog":
-                    field.select_option(value)
-                else:
-                    field.fill(value)
+            fill_lakehouse(page, {**fields, **values})
             press_test(page)
 
         said = page.get_by_test_id("test-result")

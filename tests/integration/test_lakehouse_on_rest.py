@@ -365,6 +365,15 @@ def test_what_a_rest_catalog_refuses_is_said_before_a_run(gate: Gate, tmp_path: 
     for pattern, act in acts.items():
         gate.forbidden = [pattern]
         assert found() == [("rights", act)]
+    of_views = {
+        "POST .*/views$": "create a view",
+        "GET .*/views/": "read a view",
+        "DELETE .*/views/": "drop a view",
+    }
+    for pattern, act in of_views.items():
+        gate.forbidden = [pattern]
+        assert found() == []
+        assert found(current_views="true") == [("rights", act)]
     gate.forbidden = []
-    assert found() == []
+    assert found(current_views="true") == []
     assert list(tmp_path.iterdir()) == [], "a trial leaves nothing"

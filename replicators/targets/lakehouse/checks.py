@@ -4,7 +4,7 @@ no Spark."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +18,8 @@ from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.storage import Storage, bucket_problem
 from replicators.connectors.stores import is_s3
 from replicators.connectors.target import FitKind
-from replicators.targets.lakehouse import catalog, layout, looks, naming, trial
+from replicators.connectors.view_fields import view_problems
+from replicators.targets.lakehouse import catalog, held, layout, looks, naming, trial
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
@@ -94,6 +95,38 @@ class LakehouseChecks(Closing):
                 target = ".".join(naming.names(self.params, table))
                 found.append(Problem.of("target:table-taken", table=table, target=target))
         return found + (self._trials(tables) if tables else [])
+
+    def views(
+        self, viewed: Sequence[TableSchema], chosen: Sequence[TableSchema], replicator: str
+    ) -> list[Problem]:
+        """See `ViewChecks`."""
+        places = {t.id: naming.names(self.params, t.id) for t in chosen}
+        wanted = {t.id: naming.view(self.params, places[t.id]) for t in viewed}
+        views = {table: place for table, place in wanted.items() if place is not None}
+        if not views:
+            return []
+        try:
+            taken = self._taken(views, places, replicator)
+        except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
+            return [self._of_reading(err)]
+        return list(view_problems(_plain(views), _plain(places), taken))
+
+    def _taken(
+        self,
+        views: Mapping[TableId, tuple[str, str]],
+        places: Mapping[TableId, tuple[str, str]],
+        replicator: str,
+    ) -> list[TableId]:
+        kept = naming.progress_names(self.params)
+        found = [table for table, place in views.items() if place == kept]
+        with held.opened(self.params, None, is_look=True) as reader:
+            if reader is not None:
+                found += [
+                    table
+                    for table, place in views.items()
+                    if held.is_taken(reader, self.params, places[table], place, replicator)
+                ]
+        return found
 
     def _trials(self, tables: Sequence[TableSchema]) -> list[Problem]:
         found = []
@@ -178,6 +211,11 @@ class LakehouseChecks(Closing):
             return "" if Storage(self.params.store).has_folder(url) else None
         found = DeltaTable(url, storage_options=options, without_files=True)
         return str(found.metadata().configuration.get(OWNER, ""))
+
+
+def _plain(places: Mapping[TableId, tuple[str, str]]) -> dict[TableId, tuple[str, ...]]:
+    """The places as a catalog without upper case letters tells them apart."""
+    return {table: tuple(n.casefold() for n in place) for table, place in places.items()}
 
 
 def _code(err: BaseException, otherwise: str) -> str:

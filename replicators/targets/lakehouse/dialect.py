@@ -177,6 +177,17 @@ def set_properties(target: str, values: Mapping[str, str]) -> str:
     return f"ALTER TABLE {target} SET TBLPROPERTIES ({properties(values)})"
 
 
+def unset_property(target: str, name: str) -> str:
+    """UNSET TBLPROPERTIES."""
+    return f"ALTER TABLE {target} UNSET TBLPROPERTIES IF EXISTS ({text(name)})"
+
+
+def create_view(target: str, query: str, values: Mapping[str, str], *, replaces: bool) -> str:
+    """CREATE VIEW. It fails where something has its name, unless it `replaces` the view there."""
+    how = "CREATE OR REPLACE VIEW" if replaces else "CREATE VIEW"
+    return f"{how} {target} TBLPROPERTIES ({properties(values)}) AS {query}"
+
+
 def replace_table(target: str, staged: str, values: Mapping[str, str], partition: str = "") -> str:
     """Replace the rows and columns of `target` with those of a staged Delta table, in one
     commit."""

@@ -95,7 +95,11 @@ class Iceberg:
         self._chosen = rules.pairs(params.table_properties)
 
     def path(self, names: tuple[str, ...]) -> str:
-        return dialect.path((self.catalog, *names))
+        return dialect.path(self.parts(names))
+
+    def parts(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The parts of a name in SQL."""
+        return (self.catalog, *names)
 
     def _plain(self, names: tuple[str, ...]) -> str:
         return dialect.text(self.path(names))
@@ -211,6 +215,17 @@ class Iceberg:
         """The folder for the files of the table with this UUID."""
         folders = (naming.folder(n) for n in self.live_names(table))
         return "/".join((self.params.warehouse_url, *folders, own[:8]))
+
+    def _view_folder(self, place: tuple[str, str]) -> str:
+        return "/".join((self.params.warehouse_url, *map(naming.folder, place), "view"))
+
+    def view_values(self, place: tuple[str, str]) -> dict[str, str]:
+        """The properties of a view that say where its files lie."""
+        return {"location": self._view_folder(place)}
+
+    def clear_view(self, place: tuple[str, str]) -> None:
+        """Remove what a dropped view left."""
+        self.storage.remove_folder(self._view_folder(place))
 
     def make_namespace(self, session: LentSession, names: tuple[str, ...]) -> None:
         """Make the namespace of these names if it does not exist."""

@@ -76,6 +76,13 @@ MESSAGES: Mapping[str, Message] = {
         "The trial makes a namespace and a small table, as a run does, and drops both.",
         help=Help.EDIT,
     ),
+    "target:catalog-views": Message(
+        "The catalog holds no views",
+        "The catalog's server failed to {act} for the assessment's trial. It may have no views.",
+        "Turn Views of the living rows off, or choose a catalog that holds views.",
+        "Tables would stop where their views are made.",
+        help=Help.EDIT,
+    ),
     "target:catalog-region": Message(
         "Catalog's region not known",
         "Nobody says in which region Glue's catalog is.",

@@ -48,6 +48,16 @@ def names(params: LakehouseParams, table: TableId) -> tuple[str, str]:
     return cased(made), cased(name)
 
 
+def view(params: LakehouseParams, names: tuple[str, str]) -> tuple[str, str] | None:
+    """The view of a table's living rows; None where there are none. Hive writes it in lower
+    case."""
+    if not (params.current_views and params.has_views):
+        return None
+    end = str.lower(params.view_suffix) if params.is_hive else params.view_suffix
+    cased = rules.CASES[params.name_case]
+    return names[0], cased(f"{names[1][: LONGEST_NAME - len(end)]}{end}")
+
+
 def progress_names(params: LakehouseParams) -> tuple[str, str]:
     """The namespace and name of the progress table, which holds the watermarks."""
     fixed = "" if rules.SCHEMA in params.namespace else params.namespace

@@ -17,6 +17,7 @@ from replicators.connectors.stores import (
     s3_region,
     s3_secret_key,
 )
+from replicators.connectors.view_fields import current_views, view_suffix
 from replicators.targets.lakehouse import layout, rules
 from replicators.targets.lakehouse.glue import Glue
 from replicators.targets.lakehouse.hive import Metastore, uri_fault
@@ -44,6 +45,10 @@ _OF_REST = ("catalog_warehouse", "catalog_token", "catalog_token_uri", "catalog_
 _OF_TOKENS = ("catalog_token_uri", "catalog_scope")
 _OF_LOGIN = ("catalog_user", "catalog_password")
 
+_NO_VIEWS = {
+    "iceberg": "can't be had with Glue, which holds no views of Iceberg",
+    "delta": "can't be had with Delta, whose tables are folders without a catalog",
+}
 _CATALOG, _NAMES, _TABLES, _VERSIONS = "Catalog", "Names", "Tables", "Older versions"
 _BUCKET = "Bucket of S3"
 
@@ -173,6 +178,8 @@ class LakehouseParams:
         secrets_go=_WORD_GOES,
         check=layout.order_fault,
     )
+    current_views: bool = current_views(group=_TABLES, note="for Iceberg, not with Glue")
+    view_suffix: str = view_suffix(group=_TABLES)
     history_minutes: int = param(
         "History (minutes)",
         group=_VERSIONS,
@@ -274,6 +281,8 @@ class LakehouseParams:
             errors["sort_by"] = "is only for Iceberg"
         if self.format == "delta" and layout.has_transform(self.partition_by):
             errors["partition_by"] = "takes columns only for Delta, without day() or bucket()"
+        if self.current_views and not self.has_views:
+            errors["current_views"] = _NO_VIEWS[self.format]
         if errors:
             raise InvalidParams(errors)
 
@@ -356,6 +365,11 @@ class LakehouseParams:
     def is_served(self) -> bool:
         """Whether a service lists the tables, and not a database."""
         return self.is_rest or self.is_glue or self.is_hive
+
+    @property
+    def has_views(self) -> bool:
+        """Whether the catalog can hold views."""
+        return self.format == "iceberg" and self.catalog != GLUE
 
     @property
     def metastore(self) -> Metastore:

@@ -14,11 +14,14 @@ from replicators.connectors.storage import Storage
 from replicators.targets.lakehouse import catalog, hive, naming
 from replicators.targets.lakehouse.params import LakehouseParams
 
+_NO_VIEWS = "target:catalog-views"
+
 
 class _Failed(Exception):
-    def __init__(self, act: str) -> None:
+    def __init__(self, act: str, code: str) -> None:
         super().__init__(act)
         self.act = act
+        self.code = code
 
 
 def of_server(err: Exception, act: str, params: LakehouseParams) -> Problem:
@@ -55,9 +58,9 @@ def failed(params: LakehouseParams, namespaces: Iterable[str]) -> Problem | None
         _try(opened, params, sorted(namespaces))
     except _Failed as err:
         cause = err.__cause__
-        code = (_faults(params).fault(cause) if cause else "") or "target:catalog-trial"
+        code = (_faults(params).fault(cause) if cause else "") or err.code
         if code == "target:catalog-unreachable" and _is_answer(cause):
-            code = "target:catalog-trial"
+            code = err.code
         return Problem.of(code, act=err.act)
     finally:
         opened.close()
@@ -97,6 +100,8 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
             opened.rename_table(first, second)
         with _doing("drop a table"):
             opened.drop_table(second)
+        if params.is_rest and params.current_views:
+            _try_a_view(opened, (home, f"{mark}_3"), schema, f"{place}_view")
         if is_new:
             with _doing("drop a namespace"):
                 opened.drop_namespace((mark,))
@@ -104,9 +109,30 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
         _clear(opened, (first, second), mark if is_new else "")
         raise
     finally:
-        for one in (place, hive.folder(params.warehouse_url, mark)):
+        for one in (place, f"{place}_view", hive.folder(params.warehouse_url, mark)):
             with suppress(OSError):
                 Storage(params.store).remove_folder(one)
+
+
+def _try_a_view(opened: Any, names: tuple[str, str], schema: Any, place: str) -> None:
+    from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
+
+    query = SQLViewRepresentation(type="sql", sql="SELECT CAST(1 AS BIGINT) AS id", dialect="spark")
+    version = ViewVersion.model_validate(
+        {
+            "schema-id": 0,
+            "representations": [ViewRepresentation(query)],
+            "default-namespace": names[:1],
+        }
+    )
+    with _doing("create a view", _NO_VIEWS):
+        opened.create_view(names, schema, version, location=place)
+    try:
+        with _doing("read a view", _NO_VIEWS):
+            opened.load_view(names)
+    finally:
+        with _doing("drop a view", _NO_VIEWS):
+            opened.drop_view(names)
 
 
 def _clear(opened: Any, tables: tuple[tuple[str, str], ...], namespace: str) -> None:
@@ -120,8 +146,8 @@ def _clear(opened: Any, tables: tuple[tuple[str, str], ...], namespace: str) -> 
 
 
 @contextmanager
-def _doing(act: str) -> Iterator[None]:
+def _doing(act: str, code: str = "target:catalog-trial") -> Iterator[None]:
     try:
         yield
     except Exception as err:
-        raise _Failed(act) from err
+        raise _Failed(act, code) from err

@@ -44,6 +44,7 @@ from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import LakehouseRows
 from replicators.targets.lakehouse.sessions import LentSession, Sessions
+from replicators.targets.lakehouse.views import Views
 
 if TYPE_CHECKING:
     from replicators.targets.lakehouse.delta import Delta
@@ -62,6 +63,7 @@ class LakehouseWriter:
         self.spark = spark
         self.format = _format(params, spark)
         _make_catalog_folder(params)
+        self._views = Views(self.format) if isinstance(self.format, Iceberg) else None
         self._sessions = Sessions(spark, self.format.session_conf)
         self._written: dict[tuple[str, int], Written] = {}
         self._rewound: set[tuple[str, int]] = set()
@@ -126,6 +128,8 @@ class LakehouseWriter:
         with self._session(table) as session:
             with self._lock:
                 self._rewound.discard(_place(table))
+            if self._views is not None:
+                self._views.check(table)
             self.format.begin(session, table, stored(schema, table.mode))
 
     def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Frame) -> None:
@@ -192,6 +196,7 @@ class LakehouseWriter:
                 and token
                 and (token.replicator, token.generation) == (table.replicator, table.generation)
             ):
+                self._follow(session, table, schema)
                 return live.uuid
             if live and live.owner != table.replicator:
                 raise ReplicationError(
@@ -202,7 +207,13 @@ class LakehouseWriter:
             with self._lock:
                 self._rewound.discard(place)
                 self._written[place] = Written(sequence)
+            self._follow(session, table, schema)
             return made
+
+    def _follow(self, session: LentSession, table: TargetTable, schema: TableSchema) -> None:
+        """Bring the table's view to what the table is now."""
+        if self._views is not None:
+            self._views.follow(session, table, schema)
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         """Apply a batch and its sequence in one commit, unless the table's token shows that this
@@ -214,6 +225,8 @@ class LakehouseWriter:
             token = own_token(live, table, self._written.get(place))
             if batch.is_known(token.sequence):
                 return MergeResult(False, token.table_uuid)
+            if self._views is not None:
+                self._views.keep(session, table, batch.schema)
             done = Token(table.replicator, table.generation, batch.sequence, token.table_uuid)
             if batch.repairs:
                 self.format.stamp_again(session, done)
@@ -266,8 +279,10 @@ class LakehouseWriter:
         """Make the live table fit `new`. Returns the changes as text. Raises `target:evolve` for a
         change that the table can't take."""
         with self._session(table) as session:
-            old, new = stored(old, table.mode), stored(new, table.mode)
-            return self.format.evolve(session, table, old, new)
+            before, after = stored(old, table.mode), stored(new, table.mode)
+            told = self.format.evolve(session, table, before, after)
+            self._follow(session, table, new)
+            return told
 
     def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
         """Set a column in every row of the live table. Writes no token."""
@@ -345,6 +360,8 @@ class LakehouseWriter:
     def drop(self, table: TargetTable) -> None:
         """Remove the table and its data if it belongs to this replicator."""
         with self._session(table) as session:
+            if self._views is not None:
+                self._views.drop(session, table)
             self.format.drop(session, table)
 
 
