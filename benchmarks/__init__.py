@@ -70,6 +70,14 @@ LINES = {
         "backlog_into",
         "1.6 million waiting changes into an emulator of BigQuery, beside dlt",
     ),
+    "mysql-copy": (
+        "copy_into",
+        "a first copy of a PostgreSQL table into a MySQL server, beside dlt",
+    ),
+    "mysql-backlog": (
+        "backlog_into",
+        "1.6 million waiting changes into a MySQL server, beside dlt",
+    ),
     "feed-encode": (
         "feed_encode",
         "changes into the messages of a feed, in JSON and Avro, beside a call for each row",

@@ -1,4 +1,4 @@
-"""Lines `postgresql-backlog` and `bigquery-backlog`: 1.6 million row changes wait in PostgreSQL's
+"""Lines `postgresql-backlog`, `bigquery-backlog` and those like it: 1.6 million row changes wait in PostgreSQL's
 log while the run stands still. The lines measure from the run's continuation until a reader sees
 the last change in the target. The peers are PostgreSQL's own logical replication, whose
 subscription is disabled meanwhile, and dlt."""
@@ -9,11 +9,10 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks import place
+from benchmarks import emulator, place
 from benchmarks.copied import POSTGRESQL_SUMS, POSTGRESQL_TABLE
 from benchmarks.copy_into import rest, share
 from benchmarks.dlt_into import Dlt, Loaded, Way, dlt
-from benchmarks.emulator import emulated
 from benchmarks.into import OURS, Into, IntoPostgresql
 from benchmarks.native import SERVER, STREAMED, Native, pair
 from benchmarks.report import Peer, Result
@@ -71,7 +70,7 @@ class Changes:
 
 def measure(line: str) -> list[Result]:
     """Ours and the peers, one after the other, on the same changes."""
-    return _bigquery(line) if line == "bigquery-backlog" else _postgresql(line)
+    return _postgresql(line) if line == "postgresql-backlog" else _emulated(line)
 
 
 def _postgresql(line: str) -> list[Result]:
@@ -103,16 +102,17 @@ def _postgresql(line: str) -> list[Result]:
     return [beside, beside_dlt(beside, peer, 5, DLT)]
 
 
-def _bigquery(line: str) -> list[Result]:
+def _emulated(line: str) -> list[Result]:
+    there = emulator.of(line)
     with (
         place.folder(line) as folder,
-        emulated(folder) as into,
+        there.open(folder) as into,
         EmbeddedPostgres(fsync=False, options=SERVER) as source,
         ExitStack() as stack,
     ):
         changes = Changes(source)
         changes.prepare()
-        process = begin_dlt(stack, folder, source, into, Way("connectorx", "parquet"))
+        process = begin_dlt(stack, folder, source, into, there.ways[-1])
         ours, spent, waited = run(folder, source, into, changes)
         rest(source)
         loaded = process.load()
@@ -122,8 +122,8 @@ def _bigquery(line: str) -> list[Result]:
     mine = changes.count / ours
     ratio = round(mine / peer.value, 2) if peer.value else None
     note = (
-        f"{ours:.1f} s from going on to the last change in the emulator, read from the log, "
-        f"decoded and merged. {share(ours, waited)} CPU seconds: {spent}. {DLT}"
+        f"{ours:.1f} s from going on to the last change in {there.said}, read from the log, "
+        f"decoded and merged. {share(ours, waited)}CPU seconds: {spent}. {DLT}"
     )
     return [
         Result(line, "row changes/s", round(mine), 3, (peer,), ratio, checked=checked, note=note)

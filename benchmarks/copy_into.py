@@ -1,5 +1,5 @@
-"""Lines `postgresql-copy` and `bigquery-copy`: our first copy of a PostgreSQL table into a database
-or a warehouse. The peers are PostgreSQL's own logical replication and dlt."""
+"""Lines `postgresql-copy`, `bigquery-copy` and those like it: our first copy of a PostgreSQL table
+into a database or a warehouse. The peers are PostgreSQL's own logical replication and dlt."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import place
+from benchmarks import emulator, place
 from benchmarks.copied import POSTGRESQL_TABLE, Copied, postgresql
 from benchmarks.dlt_into import Way, dlt
-from benchmarks.emulator import emulated
 from benchmarks.into import OURS, Into, IntoPostgresql, params
 from benchmarks.native import COPIED, Native, pair
 from benchmarks.report import Peer, Result
@@ -21,7 +20,6 @@ from demo.postgres import EmbeddedPostgres
 
 ROWS = 4_000_000
 INTO_POSTGRESQL = (Way("pyarrow", "csv"), Way("connectorx", "parquet"))
-INTO_BIGQUERY = (Way("pyarrow", "parquet"), Way("connectorx", "parquet"))
 NATIVE = "logical replication"
 BINARY = "logical replication, binary"
 """The subscription's option `binary`: PostgreSQL sends the copy's rows in their binary form."""
@@ -33,9 +31,9 @@ DLT = (
 
 
 def measure(line: str) -> list[Result]:
-    """One of the two lines. Rounds alternate; the first one warms up and does not count. dlt's turn
+    """One of the lines. Rounds alternate; the first one warms up and does not count. dlt's turn
     comes at the end, alone."""
-    return _bigquery(line) if line == "bigquery-copy" else _postgresql(line)
+    return _postgresql(line) if line == "postgresql-copy" else _emulated(line)
 
 
 def _postgresql(line: str) -> list[Result]:
@@ -80,11 +78,12 @@ def _rounds(
     return theirs, ours, checked, spent
 
 
-def _bigquery(line: str) -> list[Result]:
-    rows, ours, waited, checked = place.scaled(ROWS, 1000), [], [], True
+def _emulated(line: str) -> list[Result]:
+    there = emulator.of(line)
+    rows, ours, waited, checked = place.scaled(there.rows, 1000), [], [], True
     with (
         place.folder(line) as folder,
-        emulated(folder) as into,
+        there.open(folder) as into,
         postgresql(rows) as made,
         counted() as requests,
     ):
@@ -102,21 +101,23 @@ def _bigquery(line: str) -> list[Result]:
                 spent = cpu.said()
                 place.logger.info("ours %.2f s, waited %.2f s: %s", ours[-1], waited[-1], spent)
                 checked = checked and into.sums(OURS) == right
-        by_dlt = by_ways(folder, made, into, INTO_BIGQUERY, right)
-    mine, emulator = place.median(ours[1:] or ours), place.median(waited[1:] or waited)
+        by_dlt = by_ways(folder, made, into, there.ways, right)
+    mine, away = place.median(ours[1:] or ours), place.median(waited[1:] or waited)
     shown = ", ".join(f"{v:.1f}" for v in ours)
     note = (
-        f"{rows:,} rows into an emulator of BigQuery; seconds: ours {shown} (the first warms up). "
-        f"{share(mine, emulator)} CPU seconds: {spent}. {DLT}"
+        f"{rows:,} rows into {there.said}; seconds: ours {shown} (the first warms up). "
+        f"{share(mine, away)}CPU seconds: {spent}. {DLT}"
     )
     return [beside_dlt(line, rows, ours, by_dlt, 3, checked, note)]
 
 
 def share(seconds: float, waited: float) -> str:
-    """A text on the emulator's part of a figure."""
+    """A text on the emulator's part of a figure; none where no request by `requests` was seen."""
+    if not waited:
+        return ""
     return (
         f"Of {seconds:.1f} s, {waited:.1f} s are waiting for the emulator's answers; "
-        f"{seconds - waited:.1f} s are the product's own."
+        f"{seconds - waited:.1f} s are the product's own. "
     )
 
 

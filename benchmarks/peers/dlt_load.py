@@ -1,7 +1,8 @@
-"""dlt loads a table of PostgreSQL into PostgreSQL or BigQuery. Runs in its own environment.
+"""dlt loads a table of PostgreSQL into another server. Runs in its own environment.
 
 An input line: `{"url", "schema", "table", "backend", "format", "into", "dataset", "key",
-"folder"}`. `into` is `{"url"}` for PostgreSQL, `{"host", "project"}` for an emulator of BigQuery.
+"folder"}`. `into` is `{"url"}` for PostgreSQL, `{"host", "project"}` for an emulator of BigQuery,
+`{"sqlalchemy"}` with an address of SQLAlchemy.
 Without a `key` the table is replaced. With a `key` the rows whose key is above the last one are
 merged; the pipeline's folder remembers it. The answer has the seconds, the process's peak memory
 and the number of rows that the load reports.
@@ -27,6 +28,8 @@ def destination(into: dict[str, str]) -> Any:
     """The place that dlt loads into."""
     if "url" in into:
         return dlt.destinations.postgres(credentials=into["url"])
+    if "sqlalchemy" in into:
+        return dlt.destinations.sqlalchemy(credentials=into["sqlalchemy"])
     os.environ["BIGQUERY_EMULATOR_HOST"] = into["host"]
     os.environ["NORMALIZE__DATA_WRITER__DISABLE_COMPRESSION"] = "true"  # it reads no gzip
     from dlt.common.configuration.specs import GcpServiceAccountCredentials

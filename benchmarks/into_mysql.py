@@ -1,0 +1,54 @@
+"""Databases of a MySQL server, one for each side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.copied import MYSQL_SUMS
+from replicators.connectors import registry
+from replicators.connectors.target import TargetPlugin
+from tests.mysql_servers import ADMIN, HOST, PASSWORD, MysqlServer, SqlServer
+
+OPTIONS = {"innodb-buffer-pool-size": "1G", "max-binlog-size": "1G"}
+
+
+@dataclass
+class IntoMysql:
+    """Databases of a server."""
+
+    server: SqlServer
+
+    @property
+    def plugin(self) -> TargetPlugin:
+        return registry.targets()["mysql"]
+
+    def values(self, side: str) -> dict[str, Any]:
+        login = {"user": ADMIN, "password": PASSWORD}
+        return {"host": HOST, "port": self.server.port, **login, "database": side}
+
+    def fresh(self, side: str) -> None:
+        self.server.execute(f"DROP DATABASE IF EXISTS {side}", f"CREATE DATABASE {side}")
+
+    def for_dlt(self, side: str) -> tuple[dict[str, str], str]:
+        login = f"{ADMIN}:{PASSWORD.replace('%', '%25')}@{HOST}:{self.server.port}"
+        return {"sqlalchemy": f"mysql+pymysql://{login}"}, side
+
+    def sums(self, side: str) -> tuple[int, ...]:
+        (row,) = self.server.execute(MYSQL_SUMS.replace("bench.events", f"{side}.events"))
+        return tuple(int(v or 0) for v in row)
+
+    def has(self, side: str, key: int) -> bool:
+        if not self.server.execute(f"SHOW TABLES FROM {side} LIKE 'events'"):
+            return False
+        return bool(self.server.execute(f"SELECT 1 FROM {side}.events WHERE id = {key}"))
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[IntoMysql]:
+    """A server with its data in a folder of its own."""
+    with MysqlServer(options=OPTIONS) as server:
+        yield IntoMysql(server)
