@@ -74,6 +74,19 @@ LINES = {
         "copy_into",
         "a first copy of a PostgreSQL table into a MySQL server, beside dlt",
     ),
+    "snowflake-copy": (
+        "copy_into",
+        "a first copy of a PostgreSQL table into an emulator of Snowflake, beside dlt",
+    ),
+    "redshift-copy": (
+        "copy_into",
+        "a first copy of a PostgreSQL table into a server that plays Redshift, beside dlt",
+    ),
+    "spanner-copy": (
+        "copy_into",
+        "a first copy of a PostgreSQL table into a server that plays Spanner, beside a loop with "
+        "the client library",
+    ),
     "mysql-backlog": (
         "backlog_into",
         "1.6 million waiting changes into a MySQL server, beside dlt",

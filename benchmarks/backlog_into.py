@@ -1,7 +1,7 @@
-"""Lines `postgresql-backlog`, `bigquery-backlog` and those like it: 1.6 million row changes wait in PostgreSQL's
-log while the run stands still. The lines measure from the run's continuation until a reader sees
-the last change in the target. The peers are PostgreSQL's own logical replication, whose
-subscription is disabled meanwhile, and dlt."""
+"""Lines `postgresql-backlog`, `bigquery-backlog` and `mysql-backlog`: 1.6 million row changes wait
+in PostgreSQL's log while the run stands still. The lines measure from the run's continuation until
+a reader sees the last change in the target. The peers are PostgreSQL's own logical replication,
+whose subscription is disabled meanwhile, and dlt."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""dlt as a peer that loads a table of PostgreSQL into a target: its process, and its answers. Where
-it is not installed or fails, the answer says why."""
+"""dlt, or another program, as a peer that loads a table of PostgreSQL into a target: its process,
+and its answers. Where it is not installed or fails, the answer says why."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ WRONG = "failed: its table does not hold what the source holds"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to load: dlt's backend reads the source, and files of this format are loaded."""
+    """A way to load: dlt's backend reads the source, and files of this format are loaded. Another
+    `program` is a module of `peers`, and `backend` is what it is called."""
 
     backend: str
     format: str
+    program: str = "dlt"
 
     @property
     def name(self) -> str:
         """The peer's name in the table."""
-        return f"dlt {self.backend}, {self.format}"
+        return f"dlt {self.backend}, {self.format}" if self.program == "dlt" else self.backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def dlt(
 ) -> Iterator[Dlt]:
     """A process of dlt for the table bench.events of the source `url`. With a `key` it merges the
     rows that came since its last load; without one it replaces the table."""
-    here = folder / f"dlt_{way.backend}_{way.format}"
+    here = folder / f"{way.program}_{way.backend}_{way.format}".replace(" ", "_")
     here.mkdir()
     asked = {
         "url": url, "schema": "bench", "table": "events", "backend": way.backend,
@@ -90,7 +92,9 @@ def dlt(
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, here, ignore_errors=True)
         try:
-            ready = Dlt(way, asked, stack.enter_context(talk("dlt", "dlt_load", here)))
+            ready = Dlt(
+                way, asked, stack.enter_context(talk(way.program, f"{way.program}_load", here))
+            )
         except (Missing, OSError) as err:
             place.logger.warning("%s: %s", way.name, err)
             ready = Dlt(way, asked, None, reason(err))

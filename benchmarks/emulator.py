@@ -7,12 +7,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import into_mysql
+from benchmarks import into_mysql, into_redshift, into_snowflake, into_spanner
 from benchmarks.dlt_into import Way
 from benchmarks.into import Into, IntoBigquery
 from demo.bigquery import EmbeddedBigQuery
 
 PROJECT = "bench-project"
+INSERTS = (Way("pyarrow", "insert_values"), Way("connectorx", "insert_values"))
+MUTATIONS = Way("the client library's batches", "mutations", "spanner")
 PARQUET = (Way("pyarrow", "parquet"), Way("connectorx", "parquet"))
 
 
@@ -36,6 +38,13 @@ class Emulated:
 EMULATED = {
     "bigquery": Emulated("an emulator of BigQuery", _bigquery),
     "mysql": Emulated("a MySQL server", into_mysql.served),
+    "redshift": Emulated(
+        "a PostgreSQL server that plays Redshift", into_redshift.served, INSERTS, 1_000_000
+    ),
+    "snowflake": Emulated("an emulator of Snowflake", into_snowflake.served, rows=1_000_000),
+    "spanner": Emulated(
+        "the tests' server that plays Spanner", into_spanner.served, (MUTATIONS,), 400_000
+    ),
 }
 
 

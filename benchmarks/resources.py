@@ -18,7 +18,7 @@ GIB = 2**30
 PARTS = ("server", "emulator", "driver", "JVM", "workers", "peer")
 SERVERS = ("mysqld", "mariadbd", "postgres")
 PEERS = "var/peers"
-EMULATOR = "bqemulator"
+EMULATORS = ("bqemulator", "fakesnow", "benchmarks.played", "moto.server")
 NOT_OURS = frozenset({"server", "emulator", "peer"})
 OURS = "ours"
 _watching: list[Memory] = []
@@ -190,7 +190,7 @@ def _part(process: psutil.Process) -> str:
     command = process.cmdline()[:6]
     if PEERS in "".join(command[:1]):
         return "peer"
-    if any(EMULATOR in word for word in command[:3]):
+    if any(name in word for name in EMULATORS for word in command[:3]):
         return "emulator"
     # Match the program's name only: a path such as /home/postgres is no server. A session's process
     # calls itself "postgres: ...".

@@ -63,6 +63,7 @@ _WORDS = (
     (re.compile(r"CAST\((\"[^\"]+\"(?:\.\"[^\"]+\")?) AS VARBYTE\)"), r"redshift.bytes_of(\1)"),
     (re.compile(r"\bJSON_SERIALIZE\("), "redshift.json_serialize("),
     (re.compile(r"\bVARBYTE\(\d+\)"), "VARBYTE"),
+    (re.compile(r"\bvarchar\(max\)", re.IGNORECASE), "varchar(65535)"),
     (re.compile(r"\bSET (enable_case_sensitive_identifier|query_group)\b"), r"SET redshift.\1"),
     (re.compile(r"\bextra_float_digits TO 2\b"), "extra_float_digits TO 1"),
 )
@@ -359,19 +360,22 @@ def _columns(body: bytes) -> list[str | None]:
     return found
 
 
+def make_redshift_database(postgres: EmbeddedPostgres, name: str) -> Database:
+    """Make a database that looks like one of Redshift."""
+    postgres.execute(f"CREATE DATABASE {name} TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    made = Database(postgres, name)
+    made.execute(MADE)
+    for setting, value in SETTINGS.items():
+        made.execute(f"ALTER DATABASE {name} SET {setting} = {value}")
+    return made
+
+
 @contextmanager
 def fresh_redshift_database(server: RedshiftServer) -> Iterator[Database]:
     """A database that looks like one of Redshift, ordered by bytes."""
     name = f"redshift{os.getpid()}_{next(_NUMBERS)}"
-    server.postgres.execute(
-        f"CREATE DATABASE {name} TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
-    )
     try:
-        made = Database(server.postgres, name)
-        made.execute(MADE)
-        for setting, value in SETTINGS.items():
-            made.execute(f"ALTER DATABASE {name} SET {setting} = {value}")
-        yield made
+        yield make_redshift_database(server.postgres, name)
     finally:
         drop_database(server.postgres, name)
 

@@ -21,7 +21,7 @@ from setup.work import Stamp, run
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "var" / "peers"
-NAMES = ("datadiff", "debezium", "dlt", "replication", "sling", "ingestr", "search")
+NAMES = ("datadiff", "debezium", "dlt", "replication", "sling", "ingestr", "search", "spanner")
 NETWORK = "It needs the network."
 REASON_CHARACTERS = 200
 logger = logging.getLogger("benchmarks")

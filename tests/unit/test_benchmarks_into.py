@@ -10,14 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import requests
 
 from benchmarks import (
+    LINES,
     backlog_into,
+    copied,
     copy_into,
     dlt_into,
+    emulator,
     lag_postgresql,
+    played,
     resources,
     search_into,
     waits,
@@ -36,6 +41,38 @@ def test_a_peer_that_loaded_other_rows_or_none_has_no_figure() -> None:
     assert loaded.peer(1000, lambda: False) == Peer("dlt", None, missing=dlt_into.WRONG)
     gone = Loaded("dlt", missing="not installed: x")
     assert gone.peer(1000, pytest.fail) == Peer("dlt", None, missing="not installed: x")
+
+
+def test_each_line_into_a_server_has_its_place_and_its_peers() -> None:
+    """Guards `emulator.EMULATED`: fails where a line of `copy_into` or `backlog_into` has no
+    server, or where a peer that is not dlt is called dlt."""
+    modules = {"copy_into", "backlog_into"}
+    kinds = {line.partition("-")[0] for line, (module, _) in LINES.items() if module in modules}
+    assert kinds - {"postgresql"} == set(emulator.EMULATED)
+    assert [w.name for w in emulator.of("bigquery-copy").ways] == [
+        "dlt pyarrow, parquet", "dlt connectorx, parquet",
+    ]  # fmt: skip
+    (way,) = emulator.of("spanner-copy").ways
+    assert (way.program, "dlt" in way.name) == ("spanner", False)
+
+
+def test_a_server_without_http_has_no_share_of_waiting() -> None:
+    """Guards `copy_into.share`; fails where a line claims to know how long it waited for a server
+    that it does not ask by `requests`."""
+    assert copy_into.share(6.6, 0.0) == ""
+    assert "3.5 s are waiting" in copy_into.share(6.6, 3.5)
+
+
+def test_what_the_played_spanner_holds_is_summed_as_arrow_is() -> None:
+    """Guards `played._row`; fails where a moment, a decimal or a boolean of the store is summed as
+    another value than the source's."""
+    kept = {"id": 3, "customer": 3, "status": "shipped", "amount": "1.11", "note": "note 3 for x",
+            "at": "2025-01-01T00:00:03.000000000Z", "ok": 1}  # fmt: skip
+    row = pa.Table.from_pylist([played._row(kept)], played.ROWS)
+    assert copied.sums(row)[:4] == (1, 3, 3, 1)
+    assert copied.sums(row)[7:9] == (111, 1735689603)
+    empty = dict.fromkeys(kept) | {"id": 4}
+    assert played._row(empty) == empty
 
 
 def test_a_process_of_dlt_that_failed_is_not_asked_again() -> None:
