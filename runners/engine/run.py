@@ -15,6 +15,7 @@ from replicators.connectors.snapshot import SnapshotWait
 from replicators.connectors.target import Closable
 from runners.engine.apply.recovery import recover_tables
 from runners.engine.capture.first_snapshot import FirstSnapshot
+from runners.engine.capture.heartbeat import TURN_SECONDS as BEAT_SECONDS
 from runners.engine.capture.heartbeat import Heartbeat
 from runners.engine.capture.reader import discard_open_tail
 from runners.engine.capture.stream import Streaming
@@ -46,6 +47,8 @@ TURN_SECONDS = 0.2
 CALM_SECONDS = 1.0
 """The pause after a turn of a run on the shared Spark that has nothing to do: many of them would
 spend the cores on looking."""
+SHARED_BEAT_SECONDS = 3.0
+"""Seconds between two writes of the metrics by a run on the shared Spark."""
 DESIRE_SECONDS = 0.5
 PRUNE_SECONDS = 60.0
 PRUNE_PORTIONS = 8
@@ -185,6 +188,7 @@ class EngineRun:
             lambda: self._streaming.capture,
             self._settings,
             job.options.source_limit_bytes,
+            SHARED_BEAT_SECONDS if self._is_shared else BEAT_SECONDS,
         )
         snapshots = ConsistentSnapshots(
             backlog=self._backlog,

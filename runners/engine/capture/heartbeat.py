@@ -40,7 +40,9 @@ class Heartbeat:
         capture: Callable[[], CaptureThread],
         settings: RunnerSettings,
         source_limit_bytes: int = 0,
+        turn_seconds: float = TURN_SECONDS,
     ) -> None:
+        self._turn_seconds = turn_seconds
         self._open_control = control
         self._control: SourceControl | None = None
         self._store = store
@@ -79,7 +81,7 @@ class Heartbeat:
         return time.monotonic() + self._clock_offset
 
     def _run(self) -> None:
-        while not self._stop.wait(TURN_SECONDS):
+        while not self._stop.wait(self._turn_seconds):
             try:
                 self._beat()
             except ReplicationError as err:
