@@ -31,7 +31,8 @@ def form(browser: Client, replicator: Replicator, **typed: Any) -> dict[str, str
     found = {}
     for tag in re.findall(r"<input[^>]*>", html):
         name, value = re.search(r' name="([^"]*)"', tag), re.search(r' value="([^"]*)"', tag)
-        if name and ("radio" not in tag or " checked" in tag):
+        is_box = "radio" in tag or "checkbox" in tag
+        if name and (not is_box or " checked" in tag):
             found[name[1]] = value[1] if value else ""
     for name, options in re.findall(r'<select[^>]* name="([^"]*)"[^>]*>(.*?)</select>', html, re.S):
         chosen = re.search(r'value="([^"]*)" selected', options)
