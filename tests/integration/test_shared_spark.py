@@ -36,6 +36,14 @@ with on_shared(RunnerSettings(spark_shared_dir=base), owner, {}) as spark:
     print("done", found, flush=True)
 """
 
+HEAP_HOG = """
+import sys
+from runners.engine.settings import RunnerSettings
+from runners.engine.tasks.opening import on_shared
+with on_shared(RunnerSettings(spark_shared_dir=sys.argv[1]), "hog", {}) as spark:
+    spark.sql("SELECT size(collect_list(id)) FROM range(1000000000)").collect()
+"""
+
 
 @pytest.fixture
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServer]:
@@ -51,6 +59,14 @@ def busy(shared: SharedServer, owner: str, mark: Path, seconds: float) -> subpro
     return subprocess.Popen(
         [sys.executable, "-c", BUSY, str(shared.base), owner, str(mark), str(seconds)],
         cwd=ROOT, env={**os.environ, **FAST}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def hog(base: Path, program: str) -> subprocess.Popen[str]:
+    """A client that takes all the memory it gets."""
+    return subprocess.Popen(
+        [sys.executable, "-c", program, str(base)],
+        cwd=ROOT, env={**os.environ, **FAST}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
@@ -104,3 +120,14 @@ def test_what_a_killed_client_does_is_interrupted(shared: SharedServer, tmp_path
     third = busy(shared, "b", tmp_path / "third", 0.1)
     assert third.communicate(timeout=60)[0] == "done [1, 2]\n"
     assert mark.stat().st_mtime_ns == touched, "a task outlived its client"
+
+
+def test_a_hog_of_the_heap_is_ended_with_the_shared_spark(shared: SharedServer) -> None:
+    """Guards `ExitOnOutOfMemoryError` and `Keeper._probe`: a heap that is full holds up everybody
+    until somebody looks."""
+    shared.start({**FAST, "REPLICATOR_SPARK_SHARED_MEMORY": "600m"})
+    shared.until_ready()
+    client = hog(shared.base, HEAP_HOG)
+    assert shared.process is not None
+    assert shared.process.wait(240) == 1, shared.output()
+    assert "run:spark-lost" in client.communicate(timeout=30)[1]
