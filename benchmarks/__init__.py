@@ -125,6 +125,10 @@ LINES = {
         "shared_memory",
         "the memory of many small replicators that share a Spark, and how late their changes are",
     ),
+    "executors": (
+        "executors",
+        "decoding and a first copy by two of Spark's executors, beside one",
+    ),
     "tables-page": ("tables_page", "a click on the wizard's page of tables, with 2,000 of them"),
     "growth": ("growth", "the last of many merges, beside the first"),
     "soak-iceberg-sqlite": ("soak", "what a run holds after an hour of the demo's traffic"),

@@ -78,11 +78,13 @@ def target_params(place: Path, form: str = "iceberg", **values: Any) -> Any:
 
 
 @contextmanager
-def spark(place: Path, target: Any, *jars: str, plugin: TargetPlugin = TARGET) -> Iterator[Any]:
+def spark(
+    place: Path, target: Any, *jars: str, plugin: TargetPlugin = TARGET, **values: Any
+) -> Iterator[Any]:
     """A session as the engine makes it, with the tasks' compiled loops in its workers, but with
     the JVM's default compilation: settings that suit our small merges must not slow down a peer in
-    the same session. `jars` are added to the target's."""
-    usual = settings(place, spark_java_options="-XX:TieredStopAtLevel=4")
+    the same session. `jars` are added to the target's; `values` are settings of the engine."""
+    usual = settings(place, spark_java_options="-XX:TieredStopAtLevel=4", **values)
     conf = {**plugin.spark_conf(target), **workers_conf(SOURCE, plugin)}
     session = open_session(usual, "benchmarks", plugin.jars(target) + jars, conf)
     session.sparkContext.setLogLevel("ERROR")

@@ -29,21 +29,21 @@ from demo.postgres import EmbeddedPostgres
 REPLICATORS = int(os.environ.get("SHARED_REPLICATORS", str(place.scaled(20, 2))))
 SECONDS = float(os.environ.get("SHARED_SECONDS", "90"))
 EVERY_SECONDS = 30.0
-READY_SECONDS = 400.0
+READY_SECONDS = 500.0
 ROWS = 200
 MIB = 2**20
 TARGET_MIB = 120
-ROOM = {"max_replication_slots": "220", "max_wal_senders": "220", "max_connections": "600"}
+ROOM = {"max_replication_slots": "220", "max_wal_senders": "220", "max_connections": "1000"}
 
 
 class Installation:
     """The program's database with its replicators, and their processes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, database: str) -> None:
         self.folder = folder
         self.environment = {
             "DJANGO_SETTINGS_MODULE": "replicators.project.settings",
-            "DATABASE_URL": f"sqlite:///{folder}/app.sqlite3",
+            "DATABASE_URL": database,
             "REPLICATOR_VAR_DIR": str(folder / "var"),
             "REPLICATOR_RUN_LOG_DIR": str(folder / "run-logs"),
             "REPLICATOR_LOG_URL": str(folder / "log"),
@@ -145,12 +145,14 @@ class Installation:
 
 @contextmanager
 def installed(folder: Path) -> Iterator[Installation]:
-    """An installation, ended afterwards."""
-    made = Installation(folder)
-    try:
-        yield made
-    finally:
-        made.close()
+    """An installation, ended afterwards. As for many replicators, PostgreSQL holds its database."""
+    with EmbeddedPostgres(options=ROOM) as own:
+        database = f"postgresql://{own.user}:{own.password}@{own.host}:{own.port}/postgres"
+        made = Installation(folder, database)
+        try:
+            yield made
+        finally:
+            made.close()
 
 
 def measure(line: str) -> list[Result]:
