@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import signal
-import sys
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -21,7 +20,7 @@ PROJECT = "world-project"
 class BigQueryWorld(World):
     """Its run needs no JVM. `target` has the emulator's endpoint, and more params."""
 
-    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "tests.local.run")
+    program: ClassVar[tuple[str, ...]] = ("-m", "tests.local.run")
 
     def target_params(self) -> tuple[str, dict[str, Any]]:
         dataset = f"world_{self.folder.name.replace('-', '_')}"

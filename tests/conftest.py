@@ -38,8 +38,17 @@ from tests.snowflake_server import SnowflakeServer
 from tests.spanner_server import SpannerServer
 from tests.spark_fixtures import lakehouse_root, spark
 from tests.turns import turns
+from tests.world_fixtures import app_template, shared_spark
 
-__all__ = ["lakehouse_root", "postgres", "postgres_servers", "pytest_generate_tests", "spark"]
+__all__ = [
+    "app_template",
+    "lakehouse_root",
+    "postgres",
+    "postgres_servers",
+    "pytest_generate_tests",
+    "shared_spark",
+    "spark",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

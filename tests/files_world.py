@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -104,7 +103,7 @@ def marks_go_on(world: FilesWorld) -> None:
 class LocalFilesWorld(FilesWorld):
     """Its runs need no JVM, and its buckets have two seconds, not ten."""
 
-    program = (sys.executable, "-m", "tests.local.run")
+    program = ("-m", "tests.local.run")
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         return super()._environment({"TEST_BUCKET_SECONDS": "2", **more})

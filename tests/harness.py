@@ -8,8 +8,7 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
+import tempfile
 import time
 import uuid
 from collections import Counter
@@ -44,6 +43,7 @@ from runners.supervision.supervisor import run_lose
 from runners.tables.changes import table_add
 from runners.transitions import run_transition
 from tests.background import Background
+from tests.forking import Copy, forks
 from tests.model.reading import delta_rows, iceberg_rows
 from tests.servers import Database
 
@@ -84,15 +84,15 @@ def until(
 
 def migrate(url: str) -> None:
     """Bring an application database up to date, in a process of its own."""
-    command = [sys.executable, "manage.py", "migrate", "--noinput", "--verbosity", "0"]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, "DATABASE_URL": url}, check=True)
+    command("migrate", "--noinput", "--verbosity", "0", environment={"DATABASE_URL": url})
 
 
-def template_database(folder: Path) -> Path:
-    """An application database (SQLite) with every migration."""
-    path = folder / "template.sqlite3"
-    migrate(f"sqlite:///{path}")
-    return path
+def command(*arguments: str, environment: Mapping[str, str]) -> None:
+    """Run `manage.py ARGUMENTS...` to its end."""
+    with tempfile.NamedTemporaryFile() as output:
+        given = {**os.environ, **environment}
+        code = forks().start(["manage.py", *arguments], given, Path(output.name)).wait(300)
+        assert code == 0, output.read().decode(errors="replace")[-4000:]
 
 
 @contextmanager
@@ -120,7 +120,7 @@ class Child:
     """A run's own process, started as the supervisor does."""
 
     run: Run
-    process: subprocess.Popen[bytes]
+    process: Copy
     output: Path
 
     @property
@@ -166,11 +166,7 @@ class World:
     files exist."""
 
     kind: ClassVar[str] = "postgresql"
-    program: ClassVar[tuple[str, ...]] = (
-        sys.executable,
-        str(ROOT / "manage.py"),
-        "run_replicator",
-    )
+    program: ClassVar[tuple[str, ...]] = ("manage.py", "run_replicator")
 
     folder: Path
     database: Database
@@ -257,13 +253,8 @@ class World:
             lease_until=timezone.now() + START_LEASE,
         )
         output = self.folder / f"{run.pk}.log"
-        with output.open("wb") as log:
-            process = subprocess.Popen(
-                [*self.program, str(run.pk)],
-                cwd=ROOT, env={**self._environment(environment), LEASE: run.lease},
-                stdin=subprocess.DEVNULL,
-                stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+        given = {**self._environment(environment), LEASE: run.lease}
+        process = forks().start([*self.program, str(run.pk)], given, output)
         Run.objects.filter(pk=run.pk).update(
             pid=process.pid, pid_started_at=started_at(process.pid)
         )

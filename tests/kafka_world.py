@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -236,4 +235,4 @@ class KafkaWorld(World):
 class LocalKafkaWorld(KafkaWorld):
     """Its runs need no JVM."""
 
-    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "tests.local.run")
+    program: ClassVar[tuple[str, ...]] = ("-m", "tests.local.run")

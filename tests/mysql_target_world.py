@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,7 +19,7 @@ from tests.mysql_world import MysqlWorld
 class MysqlTargetWorld(World):
     """The copies lie in the database `copies`, written by a plain user."""
 
-    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "tests.local.run")
+    program: ClassVar[tuple[str, ...]] = ("-m", "tests.local.run")
 
     copies: SqlDatabase | None = None
 

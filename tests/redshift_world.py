@@ -3,7 +3,6 @@ need no JVM."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from tests.servers import Database
 class RedshiftWorld(World):
     """The copies lie in the database `copies`, in the source's schema."""
 
-    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "tests.local.run")
+    program: ClassVar[tuple[str, ...]] = ("-m", "tests.local.run")
 
     played: RedshiftServer | None = None
     copies: Database | None = None

@@ -3,7 +3,6 @@ no JVM."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -22,7 +21,7 @@ from tests.snowflake_target import asked, neutral_rows, params_of
 class SnowflakeWorld(World):
     """The copies lie in a database of this world's own, in the source's schema."""
 
-    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "tests.local.run")
+    program: ClassVar[tuple[str, ...]] = ("-m", "tests.local.run")
 
     server_of_copies: SnowflakeServer | None = None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,7 +20,7 @@ OWN = ("rpl_replicator_progress", "rpl_replicator_journal")
 class SpannerWorld(World):
     """The copies lie in a database of this world's own."""
 
-    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "tests.local.run")
+    program: ClassVar[tuple[str, ...]] = ("-m", "tests.local.run")
 
     played: SpannerServer | None = None
     made: str = ""

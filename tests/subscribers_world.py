@@ -4,7 +4,6 @@ answers."""
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from replicators.connectors.model.schema import TableId
@@ -35,7 +34,7 @@ class SubscribersWorld(World):
 class LocalSubscribersWorld(SubscribersWorld):
     """Its runs need no JVM."""
 
-    program = (sys.executable, "-m", "tests.local.run")
+    program = ("-m", "tests.local.run")
 
 
 class Follower:

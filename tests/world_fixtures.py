@@ -3,6 +3,8 @@ data path."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -10,20 +12,60 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from demo.postgres import EmbeddedPostgres
-from tests.harness import SHOP_TABLES, World, application_database, make_shop, template_database
+from tests.harness import (
+    FAST,
+    SHOP_TABLES,
+    World,
+    application_database,
+    make_shop,
+    migrate,
+)
 from tests.local.world import local_twin
 from tests.mysql_servers import SqlServer, fresh_sql_database
 from tests.servers import fresh_database
+from tests.shared_spark import SharedServer
 
 MakeWorld = Callable[..., AbstractContextManager[World]]
 
 
 @pytest.fixture(scope="session")
 def app_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated application database, to be copied."""
-    return template_database(tmp_path_factory.mktemp("app"))
+    """A migrated application database (SQLite), to be copied. Test processes that run side by side
+    make it once."""
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    made = folder / "application.sqlite3"
+    with open(folder / "application.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            fresh = folder / "fresh.sqlite3"
+            migrate(f"sqlite:///{fresh}")
+            fresh.rename(made)
+    return made
+
+
+@pytest.fixture(scope="session")
+def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServer]:
+    """A Spark that the worlds of a test process share, as the replicators of a machine do. A run's
+    start costs a third of what it costs with a JVM of its own."""
+    folder = tmp_path_factory.mktemp("shared-spark")
+    server = SharedServer(folder)
+    server.start(
+        {
+            **FAST,
+            "DATABASE_URL": f"sqlite:///{folder}/none.sqlite3",
+            "REPLICATOR_JARS_DIR": settings.RUNNER.jars_dir,
+            "REPLICATOR_SPARK_LOCAL_DIR": str(folder / "spark"),
+        }
+    )
+    try:
+        server.until_ready()
+        yield server
+    finally:
+        server.close()
 
 
 @pytest.fixture(scope="module")

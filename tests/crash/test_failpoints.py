@@ -16,6 +16,7 @@ import pytest
 from runners.engine import failpoints
 from tests.harness import Child, Traffic, World, until
 from tests.local.world import local_twin
+from tests.shared_spark import SharedServer
 from tests.world_fixtures import LOCAL, SPARK, MakeWorld
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
@@ -55,7 +56,9 @@ Place = tuple[World, Traffic]
 
 
 @pytest.fixture(scope="module")
-def place_on(world_maker: MakeWorld) -> Iterator[Callable[[str], Place]]:
+def place_on(
+    world_maker: MakeWorld, request: pytest.FixtureRequest
+) -> Iterator[Callable[[str], Place]]:
     """A world and its traffic, on Spark or without a JVM. It stays while that kind is asked for;
     a fixture with `runs_on` as its parameter is made for each case anew."""
     made: dict[str, Place] = {}
@@ -65,10 +68,12 @@ def place_on(world_maker: MakeWorld) -> Iterator[Callable[[str], Place]]:
             if runs_on not in made:
                 made.clear()
                 stack.close()
-                kind = local_twin(World) if runs_on == LOCAL else World
-                made_world = world_maker(
-                    kind=kind, tables=("items", "views"), options={"keep_hours": 0}
-                )
+                options = {"tables": ("items", "views"), "options": {"keep_hours": 0}}
+                if runs_on == LOCAL:
+                    made_world = world_maker(kind=local_twin(World), **options)
+                else:
+                    server: SharedServer = request.getfixturevalue("shared_spark")
+                    made_world = world_maker(environment=server.environment, **options)
                 world = stack.enter_context(made_world)
                 made[runs_on] = world, Traffic(world.database)
             return made[runs_on]

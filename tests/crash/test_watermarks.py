@@ -18,6 +18,7 @@ from tests.bank import (
     transfers,
 )
 from tests.harness import World, until
+from tests.shared_spark import SharedServer
 from tests.world_fixtures import MakeWorld
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
@@ -38,7 +39,7 @@ def more(world: World, count: int) -> None:
     ],
 )
 def test_transfers_between_two_tables_keep_their_sum_at_every_watermark(
-    world_maker: MakeWorld, form: str, kills: int
+    world_maker: MakeWorld, shared_spark: SharedServer, form: str, kills: int
 ) -> None:
     """Guards the cut of merges at a round's end (CORRECTNESS 31, `Rounds.limit`): without it the
     two tables' versions lie some transfers apart, and the sums differ from the bank's at most
@@ -50,7 +51,7 @@ def test_transfers_between_two_tables_keep_their_sum_at_every_watermark(
         tables=BANK_TABLES,
         format=form,
         options={"seal_seconds": 1.0},
-        environment=environment,
+        environment={**environment, **shared_spark.environment},
     )
     with made as world:
         child = world.start()

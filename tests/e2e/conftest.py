@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.harness import command
 from tests.web_process import web_process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,8 +58,7 @@ class Web:
 
     def shell(self, code: str) -> None:
         """Run Python with the application's models in reach, as a worker would."""
-        command = [sys.executable, "manage.py", "shell", "-v0", "-c", code]
-        subprocess.run(command, cwd=ROOT, env=self.environment, check=True)
+        command("shell", "-v0", "-c", code, environment=self.environment)
 
 
 @dataclass
@@ -109,7 +107,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+def web(tmp_path_factory: pytest.TempPathFactory, app_template: Path) -> Iterator[Web]:
     """gunicorn on a fresh SQLite database with an editor and a viewer."""
     place = tmp_path_factory.mktemp("web")
     environment = {
@@ -119,10 +117,8 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
         "DEBUG": "true",
         "REDIS_URL": NO_BROKER,
     }
-    for arguments in (["migrate", "-v0"], ["shell", "-v0", "-c", _USERS]):
-        subprocess.run(
-            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, check=True
-        )
+    shutil.copy(app_template, place / "app.sqlite3")
+    command("shell", "-v0", "-c", _USERS, environment=environment)
     with web_process(environment, "/sign-in/") as url:
         yield Web(url, place / "app.sqlite3", environment)
 

@@ -3,15 +3,14 @@ another program is not asked for."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from runners.engine.processes import LEASE, end_session
-from tests.e2e.conftest import ROOT, Web
+from tests.e2e.conftest import Web
+from tests.forking import forks
 from tests.harness import FAST
 
 _RUN = """
@@ -39,11 +38,7 @@ def running(web: Web, folder: Path, name: str, program: Sequence[str] = LOCAL) -
         **web.environment, **FAST, LEASE: lease, "REPLICATOR_LOG_URL": str(folder / "log"),
     }  # fmt: skip
     output = folder / f"{pk}.log"
-    with output.open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, *program, str(pk)],
-            cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
+    process = forks().start([*program, str(pk)], environment, output)
     try:
         yield
         assert process.poll() is None, output.read_text()[-3000:]

@@ -35,7 +35,7 @@ class SlowTraffic(Traffic):
 class SearchWorld(World):
     """From PostgreSQL, on the local twin of the tasks."""
 
-    program: ClassVar[tuple[str, ...]] = (World.program[0], "-m", "tests.local.run")
+    program: ClassVar[tuple[str, ...]] = ("-m", "tests.local.run")
 
     def target_params(self) -> tuple[str, dict[str, Any]]:
         return "elasticsearch", {"replicas": 0, "index": self.index("{table}"), **self.target}

@@ -3,7 +3,6 @@ fresh copy. The index has exactly the source's rows."""
 
 from __future__ import annotations
 
-import sys
 import uuid
 from typing import Any, ClassVar
 
@@ -45,7 +44,7 @@ class SearchWorld(MysqlWorld):
 class LocalSearchWorld(SearchWorld):
     """Its run needs no JVM."""
 
-    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "tests.local.run")
+    program: ClassVar[tuple[str, ...]] = ("-m", "tests.local.run")
 
 
 def found(server: SearchServer, alias: str) -> dict[str, tuple[Any, ...]]:

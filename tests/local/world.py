@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from functools import cache
 from typing import Any, ClassVar
 
@@ -18,7 +17,7 @@ class LocalCopies(World):
     """The part of a world that differs: its copies are Parquet files of `tests.local`. A start
     takes about three seconds of CPU, not twenty."""
 
-    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "tests.local.run")
+    program: ClassVar[tuple[str, ...]] = ("-m", "tests.local.run")
 
     def target_params(self) -> tuple[str, dict[str, Any]]:
         registry.targets()[NAME] = PLUGIN

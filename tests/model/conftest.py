@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.world_fixtures import app_template, twin_maker, world_maker
+from tests.world_fixtures import twin_maker, world_maker
 
-__all__ = ["app_template", "twin_maker", "world_maker"]
+__all__ = ["twin_maker", "world_maker"]
