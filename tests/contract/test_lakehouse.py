@@ -77,7 +77,7 @@ class LakehouseFixtures(TargetFixtures):
         return replaced
 
 
-@pytest.mark.parametrize("form", ["iceberg", "delta"])
+@pytest.mark.parametrize("form", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
 class TestLakehouse(LakehouseFixtures, TargetContract):
     """Staging, token, generations, owners."""
 

@@ -24,9 +24,10 @@ NO_BROKER = "redis://127.0.0.1:9/0"  # the discard port: nobody answers there
 PASSWORD = "correct-horse-battery"
 expect.set_options(timeout=20_000)
 LOOKS = [
-    (1280, "light"),
-    (400, "dark"),
-    *(pytest.param(*look, marks=pytest.mark.long) for look in ((1280, "dark"), (400, "light"))),
+    pytest.param(((1280, "light"), (400, "dark")), id="wide-light,narrow-dark"),
+    pytest.param(
+        ((1280, "dark"), (400, "light")), id="wide-dark,narrow-light", marks=pytest.mark.long
+    ),
 ]
 _ARGUMENTS = [
     "--headless",
@@ -88,6 +89,15 @@ class Watched:
         self.page.get_by_label("User").fill(user)
         self.page.get_by_label("Password").fill(PASSWORD)
         self.page.get_by_role("button", name="Sign in").click()
+
+    def assert_good(self, looks: tuple[tuple[int, str], ...]) -> None:
+        """The page is accessible and fits in each look: the window's width in pixels, and the
+        colour scheme."""
+        for width, scheme in looks:
+            self.page.set_viewport_size({"width": width, "height": 860})
+            self.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            self.assert_accessible()
+            self.assert_fits()
 
     def assert_accessible(self) -> None:
         """axe-core finds nothing serious."""

@@ -202,11 +202,11 @@ _ALL = "SELECT id FROM replicators_replicator"
 PAGES = ("/", "/drafts/", "/activity/", "/api/", "/account/", "/replicators/new/", "/styleguide/")
 
 
-@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+@pytest.mark.parametrize("looks", LOOKS)
 def test_every_page_is_accessible_and_fits(
-    open_page: Any, web: Web, width: int, scheme: str
+    open_page: Any, web: Web, looks: tuple[tuple[int, str], ...]
 ) -> None:
-    watched = open_page(width, color_scheme=scheme)
+    watched = open_page()
     watched.sign_in()
     made = [f"/replicators/{uuid.UUID(pk)}/" for (pk,) in web.execute(_ALL)]
     inner = [
@@ -216,8 +216,7 @@ def test_every_page_is_accessible_and_fits(
     ]
     for path in (*PAGES, *inner):
         watched.page.goto(watched.base + path)
-        watched.assert_accessible()
-        watched.assert_fits()
+        watched.assert_good(looks)
 
 
 def test_the_form_works_without_javascript(

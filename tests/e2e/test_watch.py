@@ -295,13 +295,14 @@ def test_rows_that_another_tool_damaged_are_named_and_repaired(watch: Any, live:
 TABS = ("", "tables/", "verify/", "activity/", "logs/", "configuration/", "edit/", "delete/")
 
 
-@pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_every_page_is_accessible_and_fits(watch: Any, live: Live, width: int, scheme: str) -> None:
-    watched = watch(width, color_scheme=scheme)
+@pytest.mark.parametrize("looks", LOOKS)
+def test_every_page_is_accessible_and_fits(
+    watch: Any, live: Live, looks: tuple[tuple[int, str], ...]
+) -> None:
+    watched = watch()
     for address in (f"{live.url}/", f"{live.url}/activity/", *(live.one + t for t in TABS)):
         watched.page.goto(address)
-        watched.assert_accessible()
-        watched.assert_fits()
+        watched.assert_good(looks)
 
 
 @pytest.mark.long

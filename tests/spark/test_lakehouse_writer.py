@@ -46,7 +46,6 @@ def _code(call: Any) -> str:
     return caught.value.code
 
 
-@pytest.mark.long_with("delta")
 def test_a_copy_is_seen_only_when_published_and_carries_its_token(house: Lakehouse) -> None:
     """Guards `publish_snapshot` (CORRECTNESS 13 and 15): rows, token and UUID become visible
     together, and doing it again after a crash changes nothing."""
@@ -81,7 +80,6 @@ def test_a_table_that_was_dropped_and_copied_again_is_merged_into(house: Lakehou
     assert house.read(schema) == [(2, "c", None), (3, "d", None)]
 
 
-@pytest.mark.long_with("delta")
 def test_a_batch_inserts_updates_and_deletes_once(house: Lakehouse) -> None:
     """Guards the token in `LakehouseWriter.merge` (CORRECTNESS 13): a batch whose sequence the
     table has is not applied again."""
