@@ -46,9 +46,10 @@ NOT_LIVE = (
     *AT_CHANGE,
 )
 LIVE = tuple(n for n in failpoints.NAMES if n not in NOT_LIVE)
+SHARED = "shared spark"
 CASES = [
-    *((SPARK, n) for n in LIVE),
-    *(pytest.param(LOCAL, n, marks=pytest.mark.long) for n in LIVE),
+    *((SHARED, n) for n in LIVE),
+    *(pytest.param(kind, n, marks=pytest.mark.long) for kind in (SPARK, LOCAL) for n in LIVE),
 ]
 
 
@@ -59,7 +60,7 @@ Place = tuple[World, Traffic]
 def place_on(
     world_maker: MakeWorld, request: pytest.FixtureRequest
 ) -> Iterator[Callable[[str], Place]]:
-    """A world and its traffic, on Spark or without a JVM. It stays while that kind is asked for;
+    """A world and its traffic, on a shared Spark, on one of its own, or without a JVM. It stays while that kind is asked for;
     a fixture with `runs_on` as its parameter is made for each case anew."""
     made: dict[str, Place] = {}
     with ExitStack() as stack:
@@ -71,6 +72,8 @@ def place_on(
                 options = {"tables": ("items", "views"), "options": {"keep_hours": 0}}
                 if runs_on == LOCAL:
                     made_world = world_maker(kind=local_twin(World), **options)
+                elif runs_on == SPARK:
+                    made_world = world_maker(**options)
                 else:
                     server: SharedServer = request.getfixturevalue("shared_spark")
                     made_world = world_maker(environment=server.environment, **options)
@@ -110,7 +113,7 @@ def running(world: World) -> Child:
     return world.child
 
 
-@pytest.mark.parametrize("runs_on", [SPARK])
+@pytest.mark.parametrize("runs_on", [SHARED])
 def test_a_first_snapshot_that_died_as_it_was_published_is_whole(
     world: World, traffic: Traffic
 ) -> None:
