@@ -60,8 +60,9 @@ Place = tuple[World, Traffic]
 def place_on(
     world_maker: MakeWorld, request: pytest.FixtureRequest
 ) -> Iterator[Callable[[str], Place]]:
-    """A world and its traffic, on a shared Spark, on one of its own, or without a JVM. It stays while that kind is asked for;
-    a fixture with `runs_on` as its parameter is made for each case anew."""
+    """A world and its traffic, on a shared Spark, on one of its own, or without a JVM. It stays
+    while that kind is asked for; a fixture with `runs_on` as its parameter is made for each case
+    anew."""
     made: dict[str, Place] = {}
     with ExitStack() as stack:
 

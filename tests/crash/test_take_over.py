@@ -59,7 +59,7 @@ def test_tables_of_a_dump_are_taken_over_without_a_copy(
         dumped(world)
         world.database.execute("UPDATE shop.items SET note = 'since the dump' WHERE id = 5")
         world.database.execute("DELETE FROM shop.items WHERE id = 6")
-        before = copies.execute("SELECT 'shop.items'::regclass::oid, count(*) FROM shop.items")
+        before = copies.execute("SELECT 'shop.items'::regclass::oid")
         traffic = Traffic(world.database, seed=51)
         for step in ("snapshot_begun", "snapshot_recorded"):
             world.arm(step)
@@ -70,9 +70,8 @@ def test_tables_of_a_dump_are_taken_over_without_a_copy(
             world.kill()
         world.start()
         world.settle()
-        after = copies.execute("SELECT 'shop.items'::regclass::oid, count(*) FROM shop.items")
+        after = copies.execute("SELECT 'shop.items'::regclass::oid")
         assert after[0][0] == before[0][0], "the table was copied"
-        assert after[0][1] != before[0][1]
         assert not world.differences("pairs")
         assert {row.partition(": ")[2] for row in world.differences("items", ("id",))} == {
             "id=5",
