@@ -17,6 +17,7 @@ from replicators.connectors.contract.target import TargetContract
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.params import parse
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetPlugin, TargetTable
 from replicators.targets.spanner.service import Service
 from tests.contract.sql_targets import NeutralRows, SqlTargetFixtures
@@ -134,6 +135,29 @@ class TestSpannerKills(SpannerFixtures, MergeFixtures):
             assert next_one.token(live).sequence == 20
             assert spanner.rows(params.database, "rpl_replicator_journal") == []
         assert reached == {10, 20} and count > 5
+
+    def test_a_merge_asks_the_catalog_once(
+        self,
+        spanner: SpannerServer,
+        another: Callable[[], Any],
+        wide: TableSchema,
+        copied: Any,
+        folded: Any,
+    ) -> None:
+        """Guards `KeyedClient.known`: fails where a merge asks again what it knows, or where it
+        believes what it saw before another merge."""
+        live = copied(wide, Mode.MIRROR, [{"id": 1, "name": "a", "note": "b"}])
+        one = another()
+        for sequence in (20, 30):
+            batch = folded(wide, sequence, [{"id": 1, "name": "c", "unsent": ("note",)}])
+            spanner.calls.clear()
+            one.token(live)
+            asked = spanner.calls.count("ExecuteStreamingSql")
+            one.merge(live, batch)
+        assert spanner.calls.count("ExecuteStreamingSql") - asked == 1
+        one._client.remove(one.names(wide.id))
+        with pytest.raises(ReplicationError):
+            one.merge(live, folded(wide, 40, [{"id": 1, "name": "d", "unsent": ("note",)}]))
 
     @pytest.mark.long
     @pytest.mark.parametrize("is_sent", [False, True])

@@ -59,9 +59,11 @@ _DDL = (exp.Create, exp.Alter, exp.Drop)
 
 @dataclass(frozen=True, slots=True)
 class Layout(LiveColumns):
-    """A table as the service has it. `key`: its key's columns, in order."""
+    """A table as the service has it. `key`: its key's columns, in order. `is_timed`: it has a
+    column in which the service writes the time of a commit."""
 
     key: tuple[str, ...] = ()
+    is_timed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,8 @@ class KeyedTarget(SqlMergeTarget):
 
 class KeyedClient(ABC):
     """See `connectors.sql.client.SqlClient`. `most_cells` and `most_bytes`: what one commit may
-    have."""
+    have. `known`: the tables as the catalog showed them last. A merge asks the catalog once, when
+    it looks whether the table is its own."""
 
     publishes_at_once = False
     most_cells = 20_000
@@ -109,6 +112,7 @@ class KeyedClient(ABC):
 
     def __init__(self) -> None:
         self.merging: dict[Names, Merging] = {}
+        self.known: dict[Names, Layout] = {}
         self._loaded: dict[Names, StagedFiles] = {}
         self._swept: set[str] = set()
 
@@ -296,7 +300,8 @@ class KeyedClient(ABC):
 
     def _put_live(self, image: Image, names: Names, about: Merging | None) -> bool:
         """Returns whether the batch empties the table first."""
-        there = self.table(names)
+        there = self.known.get(names) if about else None
+        there = there or self.table(names)
         if there is None:
             raise ReplicationError(MISSING)
         if about is None:

@@ -75,7 +75,6 @@ class SpannerClient(KeyedClient):
         super().__init__()
         self.params, self._tasks = params, tasks
         self.service = Service(params)
-        self._seen: dict[Names, _Seen] = {}
         self._marked: dict[Names, str] = {}
 
     def image_type(self, column: Column) -> str:
@@ -101,14 +100,14 @@ class SpannerClient(KeyedClient):
         name = encoded(names[-1])
         found = sorted(self.service.ask(_OF_TABLE, name=name), key=lambda row: int(row[3]))
         columns = {decoded(n): kind for part, n, kind, _ in found if part == "column"}
+        self.known.pop(names, None)
         if not columns:
-            self._seen.pop(names, None)
             return None
         key = tuple(decoded(n) for part, n, *_ in found if part == "key")
         marks = [n for part, n, *_ in found if part == "mark"]
         is_timed = columns.pop(self.params.commit_column, None) is not None
-        self._seen[names] = _Seen(key, is_timed)
-        return Layout(marks[0] if marks else "", columns, key)
+        self.known[names] = Layout(marks[0] if marks else "", columns, key, is_timed)
+        return self.known[names]
 
     def tables(self, namespace: Names, prefix: str) -> tuple[str, ...]:
         """The names of tables that begin with `prefix`."""
@@ -144,12 +143,13 @@ class SpannerClient(KeyedClient):
 
     def remove(self, names: Names) -> None:
         """Remove a table."""
-        self._seen.pop(names, None)
+        self.known.pop(names, None)
         self.service.change(f"DROP TABLE IF EXISTS {quoted(names[-1])}")
 
     def alter(self, names: Names, action: exp.Expression) -> None:
         """ADD, DROP, or another name: Spanner renames no column, so its values go into a new one.
         `target:evolve` for a column of the key."""
+        self.known.pop(names, None)
         alter = f"ALTER TABLE {quoted(names[-1])}"
         if isinstance(action, exp.ColumnDef):
             native = types.NATIVES[action.args["kind"].name]
@@ -169,6 +169,7 @@ class SpannerClient(KeyedClient):
             put = f"SET {quoted(new)} = {quoted(name)}"
             self.service.everywhere(f"UPDATE {quoted(names[-1])} {put} WHERE TRUE")
         self.service.change(f"{alter} DROP COLUMN {quoted(name)}")
+        self.known.pop(names, None)
 
     def fill(self, names: Names, column: Column, value: Any) -> None:
         """A partitioned UPDATE."""
@@ -204,22 +205,23 @@ class SpannerClient(KeyedClient):
                 self.remove(old)
                 moves = f"{quoted(live[-1])} TO {quoted(old[-1])}, {moves}"
             self.service.change(f"RENAME TABLE {moves}")
-            self._seen.pop(live, None)
+            self.known.pop(live, None)
         self.run(record(identity), job=job)
         self.remove(old)
         self._marked.pop(staged, None)
 
     # Rows
 
-    def _of(self, names: Names) -> _Seen:
-        """The table's key, and whether it has a commit timestamp."""
+    def _of(self, names: Names) -> Layout:
+        """The table as it was seen last."""
         if names == JOURNAL:
-            return _Seen(JOURNAL_KEY, False)
+            return Layout("", key=JOURNAL_KEY)
         if names[-1] == PROGRESS:
-            return _Seen(PROGRESS_KEY, False)
-        if names not in self._seen and self.table(names) is None:
+            return Layout("", key=PROGRESS_KEY)
+        found = self.known.get(names) or self.table(names)
+        if found is None:
             raise ReplicationError(MISSING)
-        return self._seen[names]
+        return found
 
     def read(self, names: Names, columns: Sequence[Column], keys: pa.Table | None) -> pa.Table:
         """Rows by key, or by the beginning of their key."""
@@ -280,12 +282,6 @@ class SpannerClient(KeyedClient):
         if there is None:
             raise ReplicationError("target:table-missing", table=schema.id)
         yield SpannerRows(self.params, names, schema, mode, there.key)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    key: tuple[str, ...]
-    is_timed: bool
 
 
 @dataclass(frozen=True, slots=True)
