@@ -9,9 +9,19 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.target import MergeTarget, TargetPlugin
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.target import MergeTarget, TargetPlugin, TargetTable
+from replicators.targets.lakehouse.sessions import LentSession
 from runners.engine.tasks.on_spark import SparkTasks
-from tests.sql_views import Opened, Shown, SqlViews, Statement
+from tests.sql_views import IsThere, Opened, Shown, SqlViews, Statement
+
+STATEMENTS = ("DROP VIEW", "SET TBLPROPERTIES ('replicator.view", "CREATE VIEW")
+
+
+class Killed(Exception):
+    """The process is gone."""
 
 
 class LakehouseViews(SqlViews):
@@ -46,3 +56,44 @@ class LakehouseViews(SqlViews):
             spark.sql(f"{before}{place(name)}{after}")
 
         return run
+
+    @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
+    @pytest.mark.parametrize("step", STATEMENTS)
+    def test_a_view_that_died_is_made_by_the_next_process(
+        self,
+        viewing: Opened,
+        wide: TableSchema,
+        shown: Shown,
+        is_there: IsThere,
+        folded: Any,
+        monkeypatch: pytest.MonkeyPatch,
+        step: str,
+        is_done: bool,
+    ) -> None:
+        """Guards the property that is written first: without it, the view of another name would
+        stay for good. Each statement of a copy under another name of its view and with fewer
+        columns."""
+        table = TargetTable(wide.id, "r1", 1, mode=Mode.SOFT_DELETE)
+        live = self.copy(viewing(), wide, table, 1)
+        narrow = replace(wide, columns=wide.columns[:2])
+        real = LentSession.sql
+
+        def sql(session: LentSession, text: str) -> Any:
+            if step in text and not is_done:
+                raise Killed(text)
+            made = real(session, text)
+            if step in text:
+                raise Killed(text)
+            return made
+
+        second = replace(live, generation=2)
+        with monkeypatch.context() as patched:
+            patched.setattr(LentSession, "sql", sql)
+            with pytest.raises(ReplicationError) as info:
+                self.copy(viewing(view_suffix="_now"), narrow, second, 2)
+        assert isinstance(info.value.__cause__, Killed)
+        rows = [{"id": 2, "name": "N2", "_deleted_at": None}]
+        batch = folded(narrow, 20, rows, Mode.SOFT_DELETE)
+        assert viewing(view_suffix="_now").merge(second, batch).was_applied
+        assert shown(f"{wide.id.name}_now") == [{"id": 2, "name": "N2"}]
+        assert not is_there(f"{wide.id.name}_current")

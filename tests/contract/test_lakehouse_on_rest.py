@@ -13,8 +13,11 @@ import pytest
 from replicators.connectors.contract.merging import MergeContract
 from replicators.connectors.contract.reading import ReadingContract
 from replicators.connectors.contract.target import TargetContract
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.target import TargetTable
 from replicators.targets.lakehouse import PLUGIN
+from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.writer import LakehouseWriter
@@ -26,6 +29,7 @@ from tests.spark import test_lakehouse_progress as progress
 from tests.spark import test_lakehouse_rewind as rewind
 from tests.spark import test_lakehouse_writer as writing
 from tests.spark.lakehouses import Lakehouse
+from tests.sql_views import Opened
 
 pytestmark = [pytest.mark.contract, pytest.mark.spark, pytest.mark.long]
 NAME = "served"
@@ -97,6 +101,38 @@ class TestServedMerging(RestFixtures, MergeContract):
 
 class TestServedViews(RestFixtures, LakehouseViews):
     """Views of the living rows."""
+
+    def test_pyiceberg_gives_the_text_and_the_columns_of_a_view(
+        self, viewing: Opened, wide: TableSchema, params: LakehouseParams, tmp_path: Path
+    ) -> None:
+        """Guards what the documentation says of other readers, and the assessment's trial."""
+        viewed = replace(params, current_views=True)
+        with LakehouseChecks(viewed) as checks:
+            assert checks.tables([wide], "") == []
+        table = TargetTable(wide.id, "r1", 1, mode=Mode.HISTORY)
+        self.copy(viewing(), wide, table, 1)
+        catalog = Served(params, viewing(), tmp_path).catalog()  # type: ignore[arg-type]
+        name = f"{wide.id.name}_current"
+        assert ("contract", name) in catalog.list_views("contract")
+        found = catalog.load_view(("contract", name)).metadata
+        assert [f.name for f in found.schemas[-1].fields] == ["id", "name", "note"]
+        text = found.versions[-1].representations[0].root
+        assert text.dialect == "spark"
+        assert "`_is_current`" in text.sql
+
+    def test_a_server_that_refuses_views_is_told_before(
+        self, gate: Gate, wide: TableSchema, params: LakehouseParams
+    ) -> None:
+        """Guards the trial: it names what is refused, and leaves nothing."""
+        viewed = replace(params, current_views=True)
+        with LakehouseChecks(viewed) as checks:
+            gate.forbidden = ["POST .*/views$"]
+            refused = checks.tables([wide], "")
+            gate.forbidden = []
+            assert checks.tables([wide], "") == []
+        assert [(p.code, dict(p.facts)["act"]) for p in refused] == [
+            ("target:catalog-rights", "create a view")
+        ]
 
 
 class TestServedReading(RestFixtures, ReadingContract):
