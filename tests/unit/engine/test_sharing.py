@@ -10,17 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from replicators.connectors import registry
 from replicators.connectors.params import parse
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.settings import RunnerSettings
-from runners.engine.tasks.sharing import ways
+from runners.engine.tasks.opening import TASKS
+from runners.engine.tasks.sharing import keeper, ways
 from runners.engine.tasks.sharing.client import impatient, joined
 from runners.engine.tasks.sharing.fitness import can_share, server_conf
 from runners.engine.tasks.sharing.keeper import Keeper
 from runners.engine.tasks.spark import jvm_ended
+from runners.engine.tasks.worker import MODULES
 from runners.supervision import starter
 from tests.harness import ROOT, until
 
@@ -175,6 +178,33 @@ def test_the_server_has_every_targets_extensions() -> None:
     extensions = server_conf()["spark.sql.extensions"]
     assert "iceberg" in extensions
     assert "delta" in extensions
+
+
+def test_the_workers_get_their_limit_and_their_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `Keeper._opened`, and the daemon's start: Spark Connect passes no `spark.executorEnv`
+    on, so a task took 11 GB over a limit of 700 MB, and each worker imported for seconds."""
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(keeper, "open_session", lambda *_, **values: given.update(values))
+    settings = RunnerSettings(
+        spark_local_dir=str(tmp_path), jars_dir=str(tmp_path), spark_shared_worker_bytes=700 << 20
+    )
+    Keeper(settings, 60)._opened()
+    variables = given["variables"]
+    assert {*TASKS, "replicators.sources.postgresql.decode"} <= {*variables[MODULES].split(",")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "runners.engine.tasks.worker", "pyspark.worker"],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={**os.environ, **variables, MODULES: "sqlalchemy"},
+    ) as daemon:  # fmt: skip
+        assert daemon.stdin is not None and daemon.stdout is not None
+        assert len(daemon.stdout.read(4)) == 4, "the port that it listens at"
+        process = psutil.Process(daemon.pid)
+        assert process.rlimit(psutil.RLIMIT_DATA) == (700 << 20, 700 << 20)
+        assert any("sqlalchemy" in m.path for m in process.memory_maps()), "it imported nothing"
+        daemon.stdin.close()
+        daemon.wait(10)
 
 
 def test_a_starter_that_is_not_ready_is_asked_nothing(
