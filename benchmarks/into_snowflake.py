@@ -25,8 +25,9 @@ SELECT count(*) AS a, sum(id) AS b, sum(customer) AS c, sum(ok::int) AS d,
        sum(id % 1000 * (customer + ok::int)) AS j, sum(id % 1000 * (amount * 100)::bigint) AS k,
        sum(id % 1000 * regexp_replace(note, '[^0-9]', '')::bigint) AS l,
        sum(id % 1000 * extract(epoch_second FROM moment)) AS m
-FROM (SELECT {columns} FROM {table})
+FROM (SELECT {columns} FROM {table}) GROUP BY floor(id / 1000)
 """
+"""For each thousand keys: the emulator adds up in floating-point numbers."""
 NAMED = {"at": "moment"}  # a word of the emulator's own grammar
 COLUMNS = ("id", "customer", "status", "amount", "note", "at", "ok")
 
@@ -55,8 +56,9 @@ class IntoSnowflake:
 
     def sums(self, side: str) -> tuple[int, ...]:
         shown = ", ".join(f'"{self._cased(side, c)}" AS {NAMED.get(c, c)}' for c in COLUMNS)
-        (row,) = self._asked(side, SUMS.format(columns=shown, table=self._table(side)))
-        return tuple(int(v or 0) for v in row.values())
+        found = self._asked(side, SUMS.format(columns=shown, table=self._table(side)))
+        rows = [[int(v or 0) for v in row.values()] for row in found]
+        return tuple(sum(values) for values in zip(*rows, strict=True))
 
     def has(self, side: str, key: int) -> bool:
         name = self._cased(side, "id")
