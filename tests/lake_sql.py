@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+_ROWS = "rows: "
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -21,6 +22,14 @@ def lake_sql(params: Mapping[str, Any], *statements: str) -> None:
     """Run the statements, one after the other."""
     command = [sys.executable, "-m", "tests.lake_sql", json.dumps(params), *statements]
     subprocess.run(command, cwd=ROOT, check=True, timeout=300)
+
+
+def lake_rows(params: Mapping[str, Any], *queries: str) -> list[list[dict[str, Any]]]:
+    """The rows of each query, with texts in place of what JSON does not have."""
+    command = [sys.executable, "-m", "tests.lake_sql", json.dumps(params), *queries]
+    done = subprocess.run(command, cwd=ROOT, check=True, timeout=300, stdout=subprocess.PIPE)
+    lines = done.stdout.decode().splitlines()
+    return [json.loads(line.removeprefix(_ROWS)) for line in lines if line.startswith(_ROWS)]
 
 
 def main(values: Mapping[str, Any], statements: list[str]) -> None:
@@ -34,7 +43,8 @@ def main(values: Mapping[str, Any], statements: list[str]) -> None:
     settings = RunnerSettings(jars_dir=folder, spark_master="local[1]")
     spark = open_session(settings, "sql", PLUGIN.jars(params), PLUGIN.spark_conf(params))
     for statement in statements:
-        spark.sql(statement).collect()
+        rows = [row.asDict() for row in spark.sql(statement).collect()]
+        sys.stdout.write(f"{_ROWS}{json.dumps(rows, default=str)}\n")
     spark.stop()
 
 

@@ -49,7 +49,8 @@ def _modules(params: LakehouseParams) -> tuple[str, ...]:
     up to two seconds."""
     statements = "sqlglot.dialects.spark"
     if params.format == "delta":
-        return ("deltalake", statements)
+        listed = ("pyiceberg.catalog.hive",) if params.is_listed else ()
+        return ("deltalake", *listed, statements)
     if params.is_served:
         return (f"pyiceberg.catalog.{params.catalog}", "pyiceberg.io.pyarrow", statements)
     database = params.catalog_uri.partition(":")[0].partition("+")[0]

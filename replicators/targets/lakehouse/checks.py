@@ -19,7 +19,7 @@ from replicators.connectors.storage import Storage, bucket_problem
 from replicators.connectors.stores import is_s3
 from replicators.connectors.target import FitKind
 from replicators.connectors.view_fields import view_problems
-from replicators.targets.lakehouse import catalog, held, layout, looks, naming, trial
+from replicators.targets.lakehouse import catalog, held, layout, listing, looks, naming, trial
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
@@ -47,6 +47,8 @@ class LakehouseChecks(Closing):
             problems.append(self._catalog())
         else:
             problems.append(_tried(lambda: import_module("deltalake"), "target:unreachable"))
+        if self.params.is_listed:
+            problems.append(self._server())
         return list({p: None for p in problems if p})
 
     def _warehouse(self) -> Problem | None:
@@ -171,7 +173,9 @@ class LakehouseChecks(Closing):
         found = []
         for table in tables:
             names = naming.names(self.params, table.id)
-            staging = naming.staging_names(names, _ANY_REPLICATOR, 1000)[1]
+            staging = ""
+            if not self.params.is_listed:
+                staging = naming.staging_names(names, _ANY_REPLICATOR, 1000)[1]
             if reason := naming.fault_in_lower_case(*names, staging):
                 found.append(Problem.of("target:catalog-name", table=table.id, reason=reason))
         return found
@@ -187,7 +191,8 @@ class LakehouseChecks(Closing):
 
     def _owners(self, tables: Sequence[TableId]) -> dict[TableId, str]:
         if self.params.format == "delta":
-            return {t: owner for t in tables if (owner := self._delta_owner(t)) is not None}
+            owners = {t: owner for t in tables if (owner := self._delta_owner(t)) is not None}
+            return owners | dict.fromkeys(self._listed_elsewhere(tables), "")
         if not catalog.is_there(self.params):
             return {}
         reader, owners = catalog.open_catalog(self.params, is_look=True), {}
@@ -199,6 +204,24 @@ class LakehouseChecks(Closing):
         finally:
             reader.close()
         return owners
+
+    def _listed_elsewhere(self, tables: Sequence[TableId]) -> list[TableId]:
+        """Tables whose name in the metastore belongs to another table."""
+        if not self.params.is_listed:
+            return []
+        from replicators.targets.lakehouse.delta import Delta
+
+        found, delta = [], Delta(self.params)
+        reader = catalog.open_catalog(self.params, is_look=True)
+        try:
+            for table in tables:
+                names = naming.names(self.params, table)
+                entry = held.entry(reader, names)
+                if entry is not None and not listing.is_at(entry, delta.folder(names)):
+                    found.append(table)
+        finally:
+            reader.close()
+        return found
 
     def _delta_owner(self, table: TableId) -> str | None:
         from deltalake import DeltaTable

@@ -38,6 +38,7 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
     if params.format == "delta":
         return {
             **common,
+            **(params.metastore.session_conf() if params.is_listed else {}),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             # A writer checks its size after this many rows. The default is some hundreds, which

@@ -16,6 +16,7 @@ from replicators.connectors.storage import Storage
 from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import comments, dialect, evolve, layout, naming, rules, vacuum
 from replicators.targets.lakehouse.expiry import Expiry, retention
+from replicators.targets.lakehouse.held import VIEW
 from replicators.targets.lakehouse.leftovers import CLAIM, FILES, folders_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import DeltaScan
@@ -99,6 +100,29 @@ class Delta:
     def path(self, names: tuple[str, ...]) -> str:
         """The table's identifier in SQL."""
         return f"delta.{dialect.quote(self.folder(names))}"
+
+    def parts(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The parts of a name in Spark's own catalog."""
+        return ("spark_catalog", *names)
+
+    def named(self, names: tuple[str, ...]) -> str:
+        """A name in Spark's own catalog."""
+        return dialect.path(self.parts(names))
+
+    def open_reader(self) -> None:
+        """No client of a catalog is kept open."""
+
+    def properties(self, session: LentSession, names: tuple[str, ...]) -> dict[str, str] | None:
+        """The table's properties; None if there is no such table."""
+        opened = self._open(names)
+        return None if opened is None else dict(opened.metadata().configuration)
+
+    def view_values(self, place: tuple[str, str]) -> dict[str, str]:
+        """Nothing: a view is an entry of the metastore alone."""
+        return {}
+
+    def clear_view(self, place: tuple[str, str]) -> None:
+        """Nothing to do: a view has no files."""
 
     def stamp(self, session: LentSession, token: Token) -> None:
         """Add the token to the session's next commit."""
@@ -324,6 +348,8 @@ class Delta:
         marks = {OWNER: table.replicator, UUID: own, GENERATION: str(table.generation)}
         reported = self._reported(names) if is_rewind else evolve.ordinals(schema)
         values = {**self._properties, **marks, evolve.ORDINALS: reported}
+        if viewed := (self.properties(session, names) or {}).get(VIEW):
+            values[VIEW] = viewed
         self.stamp(session, token)
         session.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
         partition = self._kept_partition(names) if is_rewind else self._partition(schema)

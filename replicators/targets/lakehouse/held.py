@@ -38,11 +38,13 @@ def view(reader: Any, params: LakehouseParams, names: tuple[str, ...]) -> Mappin
     nothing has the names."""
     if params.is_rest:
         return _served(reader, names)
-    entry = _in_metastore(reader, names) if params.is_hive else _in_database(reader, names)
+    if params.is_hive:
+        return _in_metastore(reader, names)
+    entry = _in_database(reader, names)
     if entry is None:
         return None
-    is_view = "view" in str(entry.get("iceberg_type") or entry.get("table_type") or "").lower()
-    return _read(reader, entry[_PLACE]) if is_view and entry.get(_PLACE) else {}
+    is_view = str(entry.get("iceberg_type") or "") == "VIEW"
+    return _read(reader, entry[_PLACE]) if is_view else {}
 
 
 def _served(reader: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
@@ -67,15 +69,26 @@ def _in_database(reader: Any, names: tuple[str, ...]) -> Mapping[str, Any] | Non
         return connection.execute(query, values).mappings().first()  # type: ignore[no-any-return]
 
 
-def _in_metastore(reader: Any, names: tuple[str, ...]) -> Mapping[str, Any] | None:
+def _in_metastore(reader: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
+    """Iceberg's views have a metadata file; Spark's own have their properties in the metastore."""
+    found = entry(reader, names)
+    if found is None:
+        return None
+    if found.tableType != "VIRTUAL_VIEW":
+        return {}
+    place = found.parameters.get(_PLACE)
+    return _read(reader, place) if place else dict(found.parameters)
+
+
+def entry(reader: Any, names: tuple[str, ...]) -> Any:
+    """What a Hive metastore has under a name; None where it has nothing."""
     from hive_metastore.ttypes import NoSuchObjectException
 
     with reader._client as client:
         try:
-            found = client.get_table(dbname=names[0], tbl_name=names[1])
+            return client.get_table(dbname=names[0], tbl_name=names[1])
         except NoSuchObjectException:
             return None
-    return dict(found.parameters)
 
 
 def _read(reader: Any, place: str) -> Mapping[str, str]:

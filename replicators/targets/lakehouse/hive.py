@@ -9,6 +9,11 @@ from urllib.parse import urlsplit
 from replicators.targets.lakehouse.servers import ANSWER_SECONDS
 
 _FILE_IO = "org.apache.iceberg.hadoop.HadoopFileIO"
+_PATIENCE = {
+    "hive.metastore.client.connect.retry.delay": "1s",
+    "hive.metastore.connect.retries": "2",
+    "hive.metastore.client.socket.timeout": f"{ANSWER_SECONDS}s",
+}
 _LONGEST_PROPERTY = "4000"
 """Longer properties stay in the table's metadata file alone: Hive 2 and 3 on MySQL refuse them."""
 
@@ -21,11 +26,9 @@ class Metastore:
     is_locked: bool = True
 
     def spark_conf(self, warehouse: str) -> dict[str, str]:
-        """The catalog's settings in Spark."""
+        """The settings in Spark of a catalog of Iceberg."""
         own = {
-            "hive.metastore.client.connect.retry.delay": "1s",
-            "hive.metastore.connect.retries": "2",
-            "hive.metastore.client.socket.timeout": f"{ANSWER_SECONDS}s",
+            **_PATIENCE,
             "iceberg.hive.table-property-max-size": _LONGEST_PROPERTY,
             "iceberg.engine.hive.lock-enabled": str(self.is_locked).lower(),
         }
@@ -35,6 +38,14 @@ class Metastore:
             "warehouse": warehouse,
             "io-impl": _FILE_IO,
             **{f"hadoop.{name}": value for name, value in own.items()},
+        }
+
+    def session_conf(self) -> dict[str, str]:
+        """The settings of a Spark whose own catalog is the metastore."""
+        own = {**_PATIENCE, "hive.metastore.uris": self.uri}
+        return {
+            "spark.sql.catalogImplementation": "hive",
+            **{f"spark.hadoop.{name}": value for name, value in own.items()},
         }
 
 

@@ -101,6 +101,8 @@ class Iceberg:
         """The parts of a name in SQL."""
         return (self.catalog, *names)
 
+    named = path
+
     def _plain(self, names: tuple[str, ...]) -> str:
         return dialect.text(self.path(names))
 

@@ -25,6 +25,7 @@ from replicators.targets.lakehouse.servers import CatalogServer, address_fault
 from replicators.targets.lakehouse.stores import Store
 
 JDBC, REST, GLUE, HIVE = "jdbc", "rest", "glue", "hive"
+PATHS = "paths"
 UNSIGNED = "none"
 SERVICES = ("glue", "s3tables", "execute-api")
 """Services of Amazon for which requests to a REST catalog are signed."""
@@ -47,7 +48,7 @@ _OF_LOGIN = ("catalog_user", "catalog_password")
 
 _NO_VIEWS = {
     "iceberg": "can't be had with Glue, which holds no views of Iceberg",
-    "delta": "can't be had with Delta, whose tables are folders without a catalog",
+    "delta": "can't be had where Delta's tables are folders only: choose hive in Catalog of Delta",
 }
 _CATALOG, _NAMES, _TABLES, _VERSIONS = "Catalog", "Names", "Tables", "Older versions"
 _BUCKET = "Bucket of S3"
@@ -178,7 +179,7 @@ class LakehouseParams:
         secrets_go=_WORD_GOES,
         check=layout.order_fault,
     )
-    current_views: bool = current_views(group=_TABLES, note="for Iceberg, not with Glue")
+    current_views: bool = current_views(group=_TABLES, note="where the catalog holds views")
     view_suffix: str = view_suffix(group=_TABLES)
     history_minutes: int = param(
         "History (minutes)",
@@ -268,12 +269,26 @@ class LakehouseParams:
         default=True,
     )
 
+    delta_catalog: str = param(
+        "Catalog of Delta",
+        group=_CATALOG,
+        help="paths: tables are folders, which readers open by their path. hive: a Hive metastore "
+        "lists them by name too, at the Catalog address thrift://host:9083",
+        default=PATHS,
+        choices=(PATHS, HIVE),
+        note="for Delta",
+    )
+
     def __post_init__(self) -> None:
         errors: dict[str, str] = {}
         if not self.catalog_name.isidentifier() or not self.catalog_name.isascii():
             errors["catalog_name"] = "must be a word of letters, digits and underscores"
         if self.format == "iceberg":
             errors |= self._catalog_errors()
+            if self.delta_catalog != PATHS:
+                errors["delta_catalog"] = "is only for Delta"
+        elif self.is_listed:
+            errors |= self._hive_errors()
         errors |= self._store_errors()
         if self.schema_namespaces and self.namespace and rules.SCHEMA not in self.namespace:
             errors["schema_namespaces"] = "needs an empty namespace, or one with {schema}"
@@ -304,7 +319,8 @@ class LakehouseParams:
     def _hive_errors(self) -> dict[str, str]:
         login = [n for n in _OF_LOGIN if getattr(self, n)]
         errors = dict.fromkeys(login, "must be empty: a Hive metastore is asked without a login")
-        fault = uri_fault(self.catalog_uri) if self.catalog_uri else "is required for Iceberg"
+        needed = "is required for a Hive metastore"
+        fault = uri_fault(self.catalog_uri) if self.catalog_uri else needed
         return errors | ({"catalog_uri": fault} if fault else {})
 
     def _glue_errors(self) -> dict[str, str]:
@@ -359,7 +375,12 @@ class LakehouseParams:
     @property
     def is_hive(self) -> bool:
         """Whether a Hive metastore lists the tables."""
-        return self.format == "iceberg" and self.catalog == HIVE
+        return self.is_listed or (self.format == "iceberg" and self.catalog == HIVE)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether a Hive metastore lists Delta's tables by name."""
+        return self.format == "delta" and self.delta_catalog == HIVE
 
     @property
     def is_served(self) -> bool:
@@ -369,7 +390,7 @@ class LakehouseParams:
     @property
     def has_views(self) -> bool:
         """Whether the catalog can hold views."""
-        return self.format == "iceberg" and self.catalog != GLUE
+        return self.is_listed or (self.format == "iceberg" and self.catalog != GLUE)
 
     @property
     def metastore(self) -> Metastore:

@@ -46,7 +46,7 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
         "touched.",
     )
     if values.get("format", "iceberg") != "iceberg":
-        return (place,)
+        return (place, _HIVE) if values.get("delta_catalog") == "hive" else (place,)
     if values.get("catalog") == "rest":
         return (place, _SERVER)
     if values.get("catalog") == "glue":

@@ -23,6 +23,7 @@ from replicators.targets.lakehouse.sessions import LentSession
 from replicators.targets.lakehouse.state import OWNER
 
 if TYPE_CHECKING:
+    from replicators.targets.lakehouse.delta import Delta
     from replicators.targets.lakehouse.iceberg import Iceberg
 
 SHOWS = "replicator.view-shows"
@@ -33,7 +34,7 @@ Names = tuple[str, str]
 class Views:
     """The views of one lakehouse. Thread safe for different tables."""
 
-    def __init__(self, lake: Iceberg) -> None:
+    def __init__(self, lake: Iceberg | Delta) -> None:
         self._lake = lake
         self._kept: set[Names] = set()
         self._lock = threading.Lock()
@@ -115,7 +116,7 @@ class Views:
         if old != place[-1]:
             session.sql(dialect.set_properties(target, {VIEW: place[-1]}))
         values = {OWNER: table.replicator, OF: names[-1], SHOWS: digest} | lake.view_values(place)
-        session.sql(dialect.create_view(lake.path(place), query, values, replaces=bool(present)))
+        session.sql(dialect.create_view(lake.named(place), query, values, replaces=bool(present)))
 
     def _drop(
         self, session: LentSession, reader: object, table: TargetTable, names: Names, old: str
@@ -124,7 +125,7 @@ class Views:
         place = (names[0], old)
         there = held.view(reader, self._lake.params, place)
         if there and (there.get(OWNER), there.get(OF)) == (table.replicator, names[-1]):
-            session.sql(f"DROP VIEW IF EXISTS {self._lake.path(place)}")
+            session.sql(f"DROP VIEW IF EXISTS {self._lake.named(place)}")
             self._lake.clear_view(place)
 
     def drop(self, session: LentSession, table: TargetTable) -> None:

@@ -41,6 +41,7 @@ from replicators.targets.lakehouse import (
 )
 from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
+from replicators.targets.lakehouse.listing import Listing
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import LakehouseRows
 from replicators.targets.lakehouse.sessions import LentSession, Sessions
@@ -63,7 +64,8 @@ class LakehouseWriter:
         self.spark = spark
         self.format = _format(params, spark)
         _make_catalog_folder(params)
-        self._views = Views(self.format) if isinstance(self.format, Iceberg) else None
+        self._views = Views(self.format)
+        self._listing = None if isinstance(self.format, Iceberg) else _listing(self.format)
         self._sessions = Sessions(spark, self.format.session_conf)
         self._written: dict[tuple[str, int], Written] = {}
         self._rewound: set[tuple[str, int]] = set()
@@ -128,8 +130,9 @@ class LakehouseWriter:
         with self._session(table) as session:
             with self._lock:
                 self._rewound.discard(_place(table))
-            if self._views is not None:
-                self._views.check(table)
+            if self._listing is not None:
+                self._listing.check(table)
+            self._views.check(table)
             self.format.begin(session, table, stored(schema, table.mode))
 
     def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Frame) -> None:
@@ -211,9 +214,10 @@ class LakehouseWriter:
             return made
 
     def _follow(self, session: LentSession, table: TargetTable, schema: TableSchema) -> None:
-        """Bring the table's view to what the table is now."""
-        if self._views is not None:
-            self._views.follow(session, table, schema)
+        """Bring the table's name and view to what the table is now."""
+        if self._listing is not None:
+            self._listing.enter(session, table)
+        self._views.follow(session, table, schema)
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         """Apply a batch and its sequence in one commit, unless the table's token shows that this
@@ -225,8 +229,9 @@ class LakehouseWriter:
             token = own_token(live, table, self._written.get(place))
             if batch.is_known(token.sequence):
                 return MergeResult(False, token.table_uuid)
-            if self._views is not None:
-                self._views.keep(session, table, batch.schema)
+            if self._listing is not None:
+                self._listing.keep(session, table)
+            self._views.keep(session, table, batch.schema)
             done = Token(table.replicator, table.generation, batch.sequence, token.table_uuid)
             if batch.repairs:
                 self.format.stamp_again(session, done)
@@ -360,8 +365,9 @@ class LakehouseWriter:
     def drop(self, table: TargetTable) -> None:
         """Remove the table and its data if it belongs to this replicator."""
         with self._session(table) as session:
-            if self._views is not None:
-                self._views.drop(session, table)
+            self._views.drop(session, table)
+            if self._listing is not None:
+                self._listing.drop(session, table)
             self.format.drop(session, table)
 
 
@@ -380,6 +386,10 @@ def _make_catalog_folder(params: LakehouseParams) -> None:
             raise ReplicationError(
                 "target:place-unusable", path=folder, reason="this program can't make it"
             ) from err
+
+
+def _listing(delta: Delta) -> Listing | None:
+    return Listing(delta) if delta.params.is_listed else None
 
 
 def _format(params: LakehouseParams, spark: Session) -> Iceberg | Delta:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hive_metastore.ttypes import SerDeInfo, StorageDescriptor, Table
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
 from replicators.connectors.params import InvalidParams, parse
-from replicators.targets.lakehouse import PLUGIN, metastore
+from replicators.targets.lakehouse import PLUGIN, listing, metastore
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams, places
+from runners.engine.tasks.sharing.fitness import can_share
 
 HIVE = {"warehouse": "/data/lake", "catalog": "hive", "catalog_uri": "thrift://hive.example:9083"}
 
@@ -83,3 +85,69 @@ def test_an_error_of_spark_with_a_metastore_has_a_code() -> None:
     """Guards `code_of`: changes wait while the metastore is away."""
     raw = RuntimeError("RuntimeMetaException: Failed to connect to Hive Metastore")
     assert code_of(raw) == "target:catalog-unreachable"
+
+
+DELTA = {
+    "warehouse": "/data/lake",
+    "format": "delta",
+    "delta_catalog": "hive",
+    "catalog_uri": "thrift://hive.example:9083",
+}
+
+
+def test_sparks_own_catalog_is_the_metastore_that_lists_deltas_tables() -> None:
+    """Guards the names of Delta's tables, and other replicators: a Spark whose own catalog is a
+    metastore is not shared."""
+    params = LakehouseParams(**DELTA)  # type: ignore[arg-type]
+    conf = PLUGIN.spark_conf(params)
+    wanted = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.hive.metastore.uris": "thrift://hive.example:9083",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+    assert wanted.items() <= conf.items()
+    assert not can_share(PLUGIN, params)
+    assert ("host", "hive.example", 9083) in [(p.kind, p.value, p.port) for p in places(params)]
+    assert PLUGIN.modules(params)[:2] == ("deltalake", "pyiceberg.catalog.hive")
+    assert [s.title for s in PLUGIN.setup(DELTA)][1:] == ["Let this program use the Hive metastore"]
+    plain = LakehouseParams("/data/lake", "delta")
+    assert "spark.sql.catalogImplementation" not in PLUGIN.spark_conf(plain)
+    assert can_share(PLUGIN, plain)
+
+
+@pytest.mark.parametrize(
+    ("values", "faulty"),
+    [
+        ({"catalog_uri": ""}, "catalog_uri"),
+        ({"catalog_uri": "sqlite:////data/catalog.db"}, "catalog_uri"),
+        ({"catalog_user": "me"}, "catalog_user"),
+        ({"format": "iceberg", "catalog": "hive"}, "delta_catalog"),
+    ],
+)
+def test_a_fault_in_the_fields_of_deltas_catalog_is_named(
+    values: dict[str, str], faulty: str
+) -> None:
+    """Guards the form: the metastore has an address, and lists Iceberg's tables another way."""
+    with pytest.raises(InvalidParams) as info:
+        parse(LakehouseParams, {**DELTA, **values})
+    assert list(info.value.errors) == [faulty]
+
+
+@pytest.mark.parametrize(
+    ("location", "path", "folder", "is_ours"),
+    [
+        ("file:/data/lake/shop.db/t-__PLACEHOLDER__", "/data/lake/shop/t", "/data/lake/shop/t", 1),
+        ("file:///data/lake/shop/t/", None, "/data/lake/shop/t", 1),
+        ("x", "s3a://lake/shop/t", "s3://lake/shop/t", 1),
+        ("file:/data/lake/shop.db/t", "/data/other/t", "/data/lake/shop/t", 0),
+        (None, None, "/data/lake/shop/t", 0),
+    ],
+)
+def test_an_entry_is_known_by_its_folder(
+    location: str | None, path: str | None, folder: str, is_ours: int
+) -> None:
+    """Guards other tables of that name: neither a copy nor a drop touches them. Spark writes the
+    folder beside a place that it never uses."""
+    serde = SerDeInfo(parameters={"path": path} if path else {})
+    entry = Table(sd=StorageDescriptor(location=location, serdeInfo=serde))
+    assert listing.is_at(entry, folder) is bool(is_ours)

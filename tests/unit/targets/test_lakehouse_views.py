@@ -57,7 +57,7 @@ def test_a_long_name_is_shortened_and_an_option_that_is_off_has_no_view() -> Non
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"format": "delta"}, "can't be had with Delta"),
+        ({"format": "delta"}, "choose hive in Catalog of Delta"),
         ({"catalog": "glue", "catalog_uri": "", "warehouse": "s3://lake/x"}, "Glue"),
     ],
 )
