@@ -24,9 +24,10 @@ import pyspark
 
 from demo.embedded import EmbeddedServer
 from demo.postgres import HOST
-from replicators.targets.lakehouse import stores
+from replicators.targets.lakehouse.stores import s3
 from setup import machine
 from setup.steps import JARS, REST_CATALOG
+from tests.refusing import body_of
 from tests.signatures import Signer
 from tests.stores import Keys, ObjectStore
 
@@ -71,7 +72,7 @@ class RestCatalogServer(EmbeddedServer):
         (self.home / "core-site.xml").write_text(text)
         spark = Path(pyspark.__file__).parent / "jars"
         own = [str(p) for name in _HADOOP for p in spark.glob(f"{name}*.jar")]
-        store = [str(p) for name in stores.JARS for p in JARS.glob(f"{name}*.jar")]
+        store = [str(p) for name in s3.JARS for p in JARS.glob(f"{name}*.jar")]
         # Iceberg's tests bring a class of Hadoop's own: the true one comes first
         first = store if self.hadoop else []
         places = [str(self.home), *first, f"{REST_CATALOG}/*", *own]
@@ -212,17 +213,6 @@ class _Handler(BaseHTTPRequestHandler):
         gate: Gate = server.gate
         return gate
 
-    def _body(self) -> bytes:
-        size = int(self.headers.get("Content-Length") or 0)
-        if self.headers.get("Transfer-Encoding") != "chunked":
-            return self.rfile.read(size)
-        found = b""
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            found += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return found
-
     def _say(self, status: int, body: bytes, kind: str = "application/json") -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
@@ -248,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._say(200, json.dumps({**found, "expires_in": int(self.gate.seconds)}).encode())
 
     def _go(self) -> None:
-        body = self._body()
+        body = body_of(self)
         place = urlsplit(self.path)
         if place.path in {TOKENS, "/v1/oauth/tokens"}:
             self._token(body)

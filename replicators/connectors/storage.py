@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable
+from typing import Protocol
 
 from pyarrow import fs
 
 from replicators.connectors.files import open_url
 from replicators.connectors.problems.problem import Problem
-from replicators.connectors.stores import Store, bucket_of, is_s3
+from replicators.connectors.stores import NO_BUCKET, bucket_of
 
-NO_BUCKET = "NO_SUCH_BUCKET"
 _WORD = b"replicator"
 
-_BUCKET = (
-    (r"NO_?SUCH_?BUCKET", "target:bucket-missing"),
-    (
-        r"INVALID_?ACCESS_?KEY_?ID|INVALID_?CLIENT_?TOKEN_?ID|SIGNATURE_?DOES_?NOT_?MATCH"
-        r"|NO_?CREDENTIALS|AUTH_?FAILURE|InvalidAccessKeyId",
-        "target:bucket-keys",
-    ),
-    (r"ACCESS[_ ]?DENIED|HTTP status 403", "target:bucket-rights"),
-)
+
+class Reached(Protocol):
+    """How a target's bucket is reached."""
+
+    def system(self, url: str) -> fs.FileSystem | None:
+        """The file system that the settings lead to; None where the URL alone does."""
+        ...
+
+    def code(self, text: str) -> str:
+        """The code for an error of the store."""
+        ...
 
 
 class TrialFailed(OSError):
@@ -37,7 +38,7 @@ class TrialFailed(OSError):
 class Storage:
     """The folders of a target, reached as its settings say."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Reached) -> None:
         self._store = store
 
     def open(self, url: str) -> tuple[fs.FileSystem, str]:
@@ -47,9 +48,7 @@ class Storage:
 
     def own_system(self, url: str) -> fs.FileSystem | None:
         """The file system that the settings lead to; None where the URL alone does."""
-        if not is_s3(url) or not self._store.is_named:
-            return None
-        return self._bucket(bucket_of(url)[0])
+        return self._store.system(url)
 
     def look(self, url: str) -> None:
         """List the folder, in a store; its bucket has to be there. TrialFailed. An answer to a list
@@ -57,11 +56,20 @@ class Storage:
         try:
             system, path = self.open(url)
             found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-            bucket = bucket_of(url)[0]
-            if not found and system.get_file_info(bucket).type == fs.FileType.NotFound:
+            if not found and self._is_missing(system, bucket_of(url)[0]):
                 raise FileNotFoundError(NO_BUCKET)
         except OSError as err:
             raise TrialFailed("list") from err
+
+    def _is_missing(self, system: fs.FileSystem, bucket: str) -> bool:
+        """Whether the store says that there is no such bucket. Who may list a bucket may not always
+        look at the bucket itself."""
+        try:
+            return bool(system.get_file_info(bucket).type == fs.FileType.NotFound)
+        except OSError as err:
+            if self._store.code(str(err)).endswith("-rights"):
+                return False
+            raise
 
     def try_it(self, url: str) -> None:
         """Write, read, list and delete a small file below the folder, in a store. TrialFailed. The
@@ -83,17 +91,6 @@ class Storage:
             system.delete_dir(f"{path}/{name}")
         except OSError as err:
             raise TrialFailed(act) from err
-
-    def _bucket(self, name: str) -> fs.FileSystem:
-        """Amazon itself says in which region a bucket is."""
-        store = self._store
-        region = store.in_region or ("" if store.where else fs.resolve_s3_region(name))
-        return fs.S3FileSystem(
-            access_key=store.access_key or None,
-            secret_key=store.secret_key or None,
-            endpoint_override=store.where or None,
-            region=region or None,
-        )
 
     def has_folder(self, url: str) -> bool:
         """Whether the folder exists; in a store, whether it has anything."""
@@ -125,18 +122,20 @@ class Storage:
                 system.delete_file(info.path)
 
 
-def bucket_problem(act: Callable[[str], None], url: str) -> Problem | None:
-    """What a look at the folder's bucket, or a trial of it, finds."""
+def looked(store: Reached, url: str) -> Problem | None:
+    """What a look at the folder's bucket finds."""
+    return _problem(store, Storage(store).look, url)
+
+
+def tried(store: Reached, url: str) -> Problem | None:
+    """What a trial of the folder's bucket finds."""
+    return _problem(store, Storage(store).try_it, url)
+
+
+def _problem(store: Reached, act: Callable[[str], None], url: str) -> Problem | None:
     try:
         act(url)
     except TrialFailed as err:
-        return Problem.of(bucket_code(str(err.__cause__)), bucket=bucket_of(url)[0], act=err.act)
+        code = store.code(str(err.__cause__))
+        return Problem.of(code, bucket=bucket_of(url)[0], act=err.act)
     return None
-
-
-def bucket_code(text: str) -> str:
-    """The code for a store's error. The SDK names some by words, others by the answer's number."""
-    for pattern, code in _BUCKET:
-        if re.search(pattern, text, re.IGNORECASE):
-            return code
-    return "target:unreachable"

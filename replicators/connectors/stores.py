@@ -8,13 +8,29 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from replicators.connectors.params import param
 
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
 _SCHEME = "s3://"
 _ROLE = re.compile(r"default|arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+(,arn:aws[\w:/+=.@-]+)*")
+Codes = Sequence[tuple[str, str]]
+"""Patterns of a store's errors, and what they mean."""
+NO_BUCKET = "NO_SUCH_BUCKET"
+"""What this program says itself where a bucket is not there."""
+_CODES: Codes = (
+    (r"NO_?SUCH_?BUCKET", "target:bucket-missing"),
+    (
+        r"INVALID_?ACCESS_?KEY_?ID|INVALID_?CLIENT_?TOKEN_?ID|SIGNATURE_?DOES_?NOT_?MATCH"
+        r"|NO_?CREDENTIALS|AUTH_?FAILURE|InvalidAccessKeyId",
+        "target:bucket-keys",
+    ),
+    (r"ACCESS[_ ]?DENIED|HTTP status 403", "target:bucket-rights"),
+)
 FIELDS = ("s3_endpoint", "s3_region", "s3_access_key", "s3_secret_key")
 
 
@@ -24,9 +40,17 @@ def is_s3(url: str) -> bool:
 
 
 def bucket_of(url: str) -> tuple[str, str]:
-    """The bucket, and the path that begins with it."""
-    path = url.removeprefix(_SCHEME)
-    return path.partition("/")[0], path
+    """The bucket, and the path that begins with it. The URL may name a server behind the bucket and
+    an @."""
+    place, slash, rest = url.partition("://")[2].partition("/")
+    bucket = place.partition("@")[0]
+    return bucket, f"{bucket}{slash}{rest}"
+
+
+def code_of(text: str, table: Codes) -> str:
+    """The code for a store's error."""
+    found = (code for pattern, code in table if re.search(pattern, text, re.IGNORECASE))
+    return next(found, "target:unreachable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +86,26 @@ class Store:
             or os.environ.get("AWS_DEFAULT_REGION")
             or ""
         )
+
+    def system(self, url: str) -> FileSystem | None:
+        """The file system that the fields lead to; None where the URL alone does. Amazon itself
+        says in which region a bucket is."""
+        from pyarrow import fs
+
+        if not is_s3(url) or not self.is_named:
+            return None
+        resolved = "" if self.in_region or self.where else fs.resolve_s3_region(bucket_of(url)[0])
+        return fs.S3FileSystem(
+            access_key=self.access_key or None,
+            secret_key=self.secret_key or None,
+            endpoint_override=self.where or None,
+            region=self.in_region or resolved or None,
+        )
+
+    def code(self, text: str) -> str:
+        """The code for the store's error. The SDK names some by words, others by the answer's
+        number."""
+        return code_of(text, _CODES)
 
 
 def endpoint_fault(text: str) -> str:

@@ -27,6 +27,7 @@ from replicators.connectors.pulling import PulledFeed
 from replicators.connectors.reading import CurrentRows as CurrentRows
 from replicators.connectors.reading import ReadsRows as ReadsRows
 from replicators.connectors.setup import SetupStep, no_setup
+from replicators.connectors.stores import bucket_of
 from replicators.connectors.tasks import Tasks
 from replicators.connectors.uris import UriScheme
 
@@ -197,7 +198,7 @@ class SnapshotPlace:
 
     def opened(self, path: str) -> str:
         """A path in the folder, as readers and writers with `system` take it."""
-        return path.partition("://")[2] if self.system is not None else path
+        return bucket_of(path)[1] if self.system is not None else path
 
     def portion_path(self, number: int) -> str:
         """The path that names a portion which was written directly."""

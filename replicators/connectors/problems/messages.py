@@ -410,7 +410,7 @@ MESSAGES: Mapping[str, Message] = {
     "target:bucket-missing": Message(
         "Bucket not found",
         "The store has no bucket `{bucket}`.",
-        "Make the bucket, or correct the location, the S3 endpoint or the S3 region.",
+        "Make the bucket, or correct the location, or the endpoint or region of the store.",
         "A run can't begin without the bucket.",
     ),
     "target:bucket-keys": Message(

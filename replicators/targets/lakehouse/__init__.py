@@ -68,7 +68,7 @@ PLUGIN = TargetPlugin(
     rank=10,
     summary="Open tables in a folder or an object store: Apache Iceberg or Delta Lake.",
     params=LakehouseParams,
-    unseen="Whether a bucket of S3 may be written, and what a REST catalog or Glue allows, is seen "
+    unseen="Whether a bucket may be written, and what a REST catalog or Glue allows, is seen "
     "by the assessment; whether another object store may be written, when the replicator starts.",
     capabilities=TargetCapabilities(
         delivery=Delivery.EXACTLY_ONCE,

@@ -108,20 +108,20 @@ def _metadata(catalog: Any, names: tuple[str, ...]) -> TableMetadata | None:
 
 def open_catalog(params: LakehouseParams, *, is_look: bool = False) -> Any:
     """pyiceberg's catalog. It makes no tables in the database."""
-    files = params.store.iceberg_properties(params.warehouse_url)
+    files = params.store.iceberg_properties()
     if params.is_rest:
         from replicators.targets.lakehouse.remote import Catalog
 
-        return Catalog(params.catalog_name, **params.server.properties(), **files)
+        return Catalog(params.catalog_name, **{**params.server.properties(), **files})
     if params.is_glue:
         from replicators.targets.lakehouse.aws import open_glue
 
-        files["py-io-impl"] = PYTHON_FILE_IO
+        files = {"py-io-impl": PYTHON_FILE_IO, **files}
         return open_glue(params.catalog_name, params.glue, files, is_look=is_look)
     if params.is_hive:
         from replicators.targets.lakehouse.metastore import open_metastore
 
-        files["py-io-impl"] = PYTHON_FILE_IO
+        files = {"py-io-impl": PYTHON_FILE_IO, **files}
         where = (params.catalog_uri, params.warehouse_url)
         return open_metastore(params.catalog_name, *where, files, is_look=is_look)
     from pyiceberg.catalog.sql import SqlCatalog

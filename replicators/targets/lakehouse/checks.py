@@ -15,8 +15,7 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import driver_of
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
-from replicators.connectors.storage import Storage, bucket_problem
-from replicators.connectors.stores import is_s3
+from replicators.connectors.storage import Storage, looked, tried
 from replicators.connectors.target import FitKind
 from replicators.connectors.view_fields import view_problems
 from replicators.targets.lakehouse import catalog, held, layout, listing, looks, naming, trial
@@ -56,8 +55,8 @@ class LakehouseChecks(Closing):
         path = local_path(url)
         if path:
             return looks.folder(path)
-        if is_s3(url):
-            return bucket_problem(Storage(self.params.store).look, url)
+        if self.params.store.is_tried:
+            return looked(self.params.store, url)
         found = _tried(lambda: store(url), "target:unreachable")
         if found:
             return found
@@ -133,8 +132,8 @@ class LakehouseChecks(Closing):
     def _trials(self, tables: Sequence[TableSchema]) -> list[Problem]:
         found = []
         url = self.params.warehouse_url
-        if is_s3(url):
-            found.append(bucket_problem(Storage(self.params.store).try_it, url))
+        if self.params.store.is_tried:
+            found.append(tried(self.params.store, url))
         # In Glue and Hive, this program writes the trial's files itself
         if self.params.is_rest or (self.params.is_served and not any(found)):
             needed = {naming.names(self.params, t.id)[0] for t in tables}
@@ -229,7 +228,7 @@ class LakehouseChecks(Closing):
         from replicators.targets.lakehouse.delta import Delta
 
         url = Delta(self.params).folder(naming.names(self.params, table))
-        options = self.params.store.delta_options(url)
+        options = self.params.store.delta_options()
         if not DeltaTable.is_deltatable(url, options):
             return "" if Storage(self.params.store).has_folder(url) else None
         found = DeltaTable(url, storage_options=options, without_files=True)

@@ -3,13 +3,13 @@ the catalog's password in a file."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from replicators.connectors.stores import is_s3
-from replicators.targets.lakehouse import glue, stores
+from replicators.targets.lakehouse import glue
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.stores import s3
+from replicators.targets.lakehouse.stores.kind import private
 
 ICEBERG_JAR = "iceberg-spark-runtime-4.1_2.13"
 DELTA_JARS = ("delta-spark_4.1_2.13", "delta-storage")
@@ -34,7 +34,7 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.variable.substitute": "false",  # `writeTo` reads names as the first session does
     }
-    common |= params.store.spark_conf(params.warehouse_url)
+    common |= params.store.spark_conf()
     if params.format == "delta":
         return {
             **common,
@@ -80,22 +80,16 @@ def _jdbc_conf(params: LakehouseParams) -> dict[str, str]:
 
 
 def driver_environment(params: LakehouseParams) -> dict[str, str]:
-    """The secrets of a REST catalog, as variables that Spark's settings name."""
-    return params.server.environment() if params.is_rest else {}
+    """The secrets of a REST catalog and of a store, as variables that Spark's settings name."""
+    own = params.server.environment() if params.is_rest else {}
+    return {**own, **params.store.driver_environment()}
 
 
 def driver_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
     """The Java properties that tell PostgreSQL's driver where the catalog's password is, and the
-    SDK of S3 where the keys are. They name files in `folder` that only this user may read. So a
-    secret is neither in the process's arguments nor in Spark's settings."""
-    return {**_catalog_properties(params, folder), **_store_properties(params, folder)}
-
-
-def _store_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
-    if not params.s3_access_key:
-        return {}
-    path = _private(Path(folder) / "s3-credentials", params.store.credentials_file())
-    return {"aws.sharedCredentialsFile": path, "aws.profile": stores.PROFILE}
+    store's client where the keys are. They name files in `folder` that only this user may read. So
+    a secret is neither in the process's arguments nor in Spark's settings."""
+    return {**_catalog_properties(params, folder), **params.store.driver_properties(folder)}
 
 
 def _catalog_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
@@ -104,25 +98,17 @@ def _catalog_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
     if not is_asked or not params.catalog_password:
         return {}
     word = params.catalog_password.replace("\\", "\\\\").replace(":", "\\:")
-    path = _private(Path(folder) / "catalog.pgpass", f"*:*:*:*:{word}\n")
+    path = private(Path(folder) / "catalog.pgpass", f"*:*:*:*:{word}\n")
     return {"org.postgresql.pgpassfile": path}
-
-
-def _private(path: Path, text: str) -> str:
-    """Write a file that only this user may read. Returns its path."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    return str(path)
 
 
 def jars(params: LakehouseParams) -> tuple[str, ...]:
     """The names, without version, of the jars that must be on the session's class path."""
-    more = stores.JARS if is_s3(params.warehouse_url) else ()
+    more = params.store.jars
     if params.format == "delta":
         return (*DELTA_JARS, *more)
     if params.is_signed:
-        return tuple(dict.fromkeys((ICEBERG_JAR, *stores.JARS, *glue.JARS)))
+        return tuple(dict.fromkeys((ICEBERG_JAR, *more, *s3.JARS, *glue.JARS)))
     if params.is_rest or params.is_hive:
         return (ICEBERG_JAR, *more)
     if params.is_glue:

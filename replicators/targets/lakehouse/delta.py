@@ -136,8 +136,8 @@ class Delta:
     def _open(self, names: tuple[str, ...]) -> Any:
         from deltalake import DeltaTable
 
-        url = self.folder(names).replace("s3a://", "s3://")
-        options = self.params.store.delta_options(url)
+        url = self.folder(names)
+        options = self.params.store.delta_options()
         if not DeltaTable.is_deltatable(url, options):
             return None
         return DeltaTable(url, storage_options=options, without_files=True)
@@ -145,14 +145,14 @@ class Delta:
     def _opened(self, names: tuple[str, ...], version: int) -> Any:
         from deltalake import DeltaTable
 
-        url = self.folder(names).replace("s3a://", "s3://")
-        options = self.params.store.delta_options(url)
+        url = self.folder(names)
+        options = self.params.store.delta_options()
         return DeltaTable(url, version=version, storage_options=options, without_files=True)
 
     def scan(self, session: LentSession, names: tuple[str, ...]) -> DeltaScan | None:
         """What reads the table's present rows; None if there is no such table."""
         opened = self._open(names)
-        url = self.folder(names).replace("s3a://", "s3://")
+        url = self.folder(names)
         return DeltaScan(url, opened.version(), self.params.store) if opened else None
 
     def live(self, session: LentSession, names: tuple[str, ...]) -> LiveTable | None:

@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass, field
 
 from replicators.targets.lakehouse.servers import ANSWER_SECONDS, CONNECT_SECONDS
-from replicators.targets.lakehouse.stores import FROM_FILE
+from replicators.targets.lakehouse.stores.s3 import FROM_FILE
 
 JARS = ("glue-2", "kms-2", "aws-json-protocol-2")
 """The part of the SDK that Iceberg's Glue catalog needs beside that of S3."""

@@ -9,11 +9,28 @@ from replicators.connectors.problems.message import Help, Message, Retry, of_tab
 MESSAGES: Mapping[str, Message] = {
     "target:store-classes": Message(
         "Spark may lack the store's classes",
-        "The warehouse lies in an object store other than S3. The classes that Spark needs for it "
-        "do not come with this version.",
-        "Choose a folder or a bucket of S3, or use a Spark of your own (REPLICATOR_SPARK_REMOTE or "
-        "REPLICATOR_SPARK_MASTER) that has the store's connector.",
+        "The warehouse lies in a store other than S3 and Google Cloud Storage. The classes that "
+        "Spark needs for it do not come with this version.",
+        "Choose a folder or a bucket of these, or use a Spark of your own "
+        "(REPLICATOR_SPARK_REMOTE or REPLICATOR_SPARK_MASTER) that has the store's connector.",
         "Without these classes the run fails at its start.",
+    ),
+    "target:gcs-key": Message(
+        "Google does not accept the sign-in",
+        "Google does not know the service account's key, or this machine has no identity there.",
+        "Enter the content of a valid key file in Service account key. Where it is empty, give the "
+        "machine an identity, or name a key file in GOOGLE_APPLICATION_CREDENTIALS of web and "
+        "workers.",
+        "Nothing can be read or written without it.",
+        help=Help.EDIT,
+    ),
+    "target:gcs-rights": Message(
+        "A right is missing in the bucket",
+        "This service account may not {act} the bucket `{bucket}`.",
+        "Grant it the roles Storage Object User (roles/storage.objectUser) and Storage Legacy "
+        "Bucket Reader (roles/storage.legacyBucketReader) for the bucket.",
+        "The check writes, reads, lists and deletes a small file, as a run does.",
+        help=Help.EDIT,
     ),
     "target:layout-column": of_table(
         "A copy can't be divided or sorted by this column",

@@ -5,24 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from replicators.connectors.addresses import Place, Url, host_place, one_name_of_s3
+from replicators.connectors.addresses import Place, Url, host_place
 from replicators.connectors.locations import location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
 from replicators.connectors.stores import (
-    faults,
     is_s3,
-    named,
     s3_access_key,
     s3_endpoint,
     s3_region,
     s3_secret_key,
 )
 from replicators.connectors.view_fields import current_views, view_suffix
-from replicators.targets.lakehouse import layout, rules
+from replicators.targets.lakehouse import layout, rules, stores
 from replicators.targets.lakehouse.glue import Glue
 from replicators.targets.lakehouse.hive import Metastore, uri_fault
 from replicators.targets.lakehouse.servers import CatalogServer, address_fault
-from replicators.targets.lakehouse.stores import Store
+from replicators.targets.lakehouse.stores import Store, gcs, s3
+from replicators.targets.lakehouse.stores.s3 import S3
 
 JDBC, REST, GLUE, HIVE = "jdbc", "rest", "glue", "hive"
 PATHS = "paths"
@@ -38,8 +37,8 @@ write, or classes to load."""
 
 
 _KEYS_GO = (
-    "the keys of S3 have fields of their own; those of other stores are read from this program's "
-    "environment"
+    "the keys of S3 and Google have fields of their own; those of other stores are read from this "
+    "program's environment"
 )
 _WORD_GOES = "enter it in Catalog password"
 _OF_REST = ("catalog_warehouse", "catalog_token", "catalog_token_uri", "catalog_scope")
@@ -52,6 +51,7 @@ _NO_VIEWS = {
 }
 _CATALOG, _NAMES, _TABLES, _VERSIONS = "Catalog", "Names", "Tables", "Older versions"
 _BUCKET = "Bucket of S3"
+_GOOGLE = "Bucket of Google Cloud Storage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,9 @@ class LakehouseParams:
 
     warehouse: str = param(
         "Warehouse",
-        help="Folder that holds the tables, for example /data/warehouse, or a bucket of S3: "
-        "s3://bucket/warehouse. Other object stores need a Spark that has their connector.",
+        help="Folder that holds the tables, for example /data/warehouse, or a bucket: "
+        "s3://bucket/warehouse or gs://bucket/warehouse. Other object stores need a Spark that "
+        "has their connector.",
         secrets_go=_KEYS_GO,
         check=location_fault,
     )
@@ -203,6 +204,8 @@ class LakehouseParams:
     s3_region: str = s3_region(_BUCKET)
     s3_access_key: str = s3_access_key(_BUCKET)
     s3_secret_key: str = s3_secret_key(_BUCKET)
+    gcs_key: str = gcs.key(_GOOGLE)
+    gcs_endpoint: str = gcs.endpoint(_GOOGLE)
     catalog_warehouse: str = param(
         "Catalog's warehouse",
         group=_CATALOG,
@@ -289,7 +292,7 @@ class LakehouseParams:
                 errors["delta_catalog"] = "is only for Delta"
         elif self.is_listed:
             errors |= self._hive_errors()
-        errors |= self._store_errors()
+        errors |= stores.faults(self, self.warehouse)
         if self.schema_namespaces and self.namespace and rules.SCHEMA not in self.namespace:
             errors["schema_namespaces"] = "needs an empty namespace, or one with {schema}"
         if self.format == "delta" and self.sort_by:
@@ -331,11 +334,6 @@ class LakehouseParams:
         if not is_s3(self.warehouse_url):
             errors["warehouse"] = "must be a bucket for Glue: s3://bucket/warehouse"
         return errors
-
-    def _store_errors(self) -> dict[str, str]:
-        if not is_s3(self.warehouse_url):
-            return dict.fromkeys(named(self), "is only for a warehouse in s3://")
-        return faults(self)
 
     def _rest_errors(self) -> dict[str, str]:
         if not self.catalog_uri:
@@ -400,7 +398,7 @@ class LakehouseParams:
     @property
     def glue(self) -> Glue:
         """How Glue is reached."""
-        region = self.catalog_region or self.store.in_region
+        region = self.catalog_region or self.s3.in_region
         return Glue(self.catalog_uri, region, self.s3_access_key, self.s3_secret_key)
 
     @property
@@ -413,7 +411,7 @@ class LakehouseParams:
                 self.catalog_user or self.s3_access_key,
                 self.catalog_password or self.s3_secret_key,
                 signing=self.catalog_signing,
-                region=self.catalog_region or self.store.in_region,
+                region=self.catalog_region or self.s3.in_region,
             )
         return CatalogServer(
             self.catalog_uri,
@@ -427,13 +425,19 @@ class LakehouseParams:
 
     @property
     def store(self) -> Store:
-        """How the warehouse's bucket is reached."""
-        return Store(self.s3_endpoint, self.s3_region, self.s3_access_key, self.s3_secret_key)
+        """How the warehouse is reached."""
+        return stores.store_of(self, self.warehouse)
+
+    @property
+    def s3(self) -> S3:
+        """The fields of S3: services of Amazon are asked with its keys, wherever the warehouse
+        lies."""
+        return s3.of(self)
 
     @property
     def warehouse_url(self) -> str:
-        """The warehouse without a trailing slash. A bucket of S3 has one name for all readers."""
-        return one_name_of_s3(self.warehouse).rstrip("/")
+        """The warehouse without a trailing slash, by the name that all readers know."""
+        return stores.one_name(self.warehouse).rstrip("/")
 
 
 def _uri_errors(uri: str) -> dict[str, str]:
@@ -466,12 +470,15 @@ def _postgresql_fault(url: Url) -> str:
 def places(params: LakehouseParams) -> tuple[Place, ...]:
     """The folder or the server that holds the tables, and the catalog's file or database."""
     found = location_places(params.warehouse, "Warehouse")
-    if params.s3_endpoint:
-        found = (*found, host_place(params.s3_endpoint, "S3 endpoint"))
+    asked = {
+        "S3 endpoint": params.s3_endpoint,
+        "GCS endpoint": params.gcs_endpoint,
+    }
+    found += tuple(host_place(where, label) for label, where in asked.items() if where)
     if params.is_rest:
         tokens = params.catalog_token_uri
-        asked = (host_place(tokens, "Token endpoint"),) if tokens else ()
-        return (*found, host_place(params.catalog_uri, "Catalog address"), *asked)
+        more = (host_place(tokens, "Token endpoint"),) if tokens else ()
+        return (*found, host_place(params.catalog_uri, "Catalog address"), *more)
     if params.is_hive:
         return (*found, host_place(params.catalog_uri, "Catalog address"))
     if params.is_glue:

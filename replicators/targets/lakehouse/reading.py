@@ -158,9 +158,7 @@ class IcebergScan:
     def _scan(self, **chosen: Any) -> DataScan:
         from pyiceberg.table import StaticTable
 
-        found = StaticTable.from_metadata(
-            self.metadata, properties=self.store.iceberg_properties(self.metadata)
-        )
+        found = StaticTable.from_metadata(self.metadata, properties=self.store.iceberg_properties())
         return found.scan(snapshot_id=self.snapshot, **chosen)
 
 
@@ -196,7 +194,7 @@ class DeltaScan:
 
         query = f"SELECT {', '.join(map(_quoted, columns))} FROM t{_where(limits, mode)}"  # noqa: S608 - quoted names
         table = DeltaTable(
-            self.url, version=self.version, storage_options=self.store.delta_options(self.url)
+            self.url, version=self.version, storage_options=self.store.delta_options()
         )
         found = QueryBuilder().register("t", table)
         yield from pa.RecordBatchReader.from_stream(found.execute(query))

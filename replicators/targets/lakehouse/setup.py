@@ -42,8 +42,10 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
         "`s3://bucket/warehouse`. For a bucket, enter region and keys (and the endpoint of a "
         "server of your own). What you leave empty comes from AWS_REGION, AWS_ACCESS_KEY_ID, "
         "AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL of web and workers, or from the machine's "
-        "role. Tables appear below it; nothing that is there already is "
-        "touched.",
+        "role. For a bucket of Google (`gs://bucket/warehouse`), enter the key of a service "
+        "account with the roles Storage Object User and Storage Legacy Bucket Reader there, or "
+        "give them to the machine's identity. Tables appear below the warehouse; nothing that is "
+        "there already is touched.",
     )
     if values.get("format", "iceberg") != "iceberg":
         return (place, _HIVE) if values.get("delta_catalog") == "hive" else (place,)

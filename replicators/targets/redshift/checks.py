@@ -14,7 +14,7 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.sql.checks import SqlChecks, problem_of
-from replicators.connectors.storage import Storage, bucket_problem
+from replicators.connectors.storage import looked, tried
 from replicators.targets.redshift import naming
 from replicators.targets.redshift.client import LITERAL, RedshiftClient
 from replicators.targets.redshift.connection import rows
@@ -48,7 +48,7 @@ class RedshiftChecks(SqlChecks):
 
     def connection(self) -> list[Problem]:
         """Problems of the login, the database, the rights, the bucket and the role."""
-        found = [bucket_problem(Storage(self.params.store).look, self.params.folder)]
+        found = [looked(self.params.store, self.params.folder)]
         try:
             with closing(self.client()) as client:
                 found += self._of_database(client)
@@ -123,8 +123,8 @@ class RedshiftChecks(SqlChecks):
         except ReplicationError as err:
             found.append(problem_of(err))
         if tables:
-            tried = bucket_problem(Storage(self.params.store).try_it, self.params.folder)
-            found += [tried] if tried else []
+            refused = tried(self.params.store, self.params.folder)
+            found += [refused] if refused else []
         return list(dict.fromkeys(found))
 
     def named(self, table: TableSchema, place: tuple[str, ...]) -> Iterator[Problem]:

@@ -140,8 +140,8 @@ def test_rights_are_asked_for_without_writing(
         [("host", "evil"), ("file", "/c.db")]),
         ({"warehouse": "s3://b?endpoint_override=evil"}, [("host", "evil"), ("file", "/c.db")]),
         ({"warehouse": "hdfs://name:8020/w"}, [("host", "name"), ("file", "/c.db")]),
-        ({"warehouse": "abfss://c@account.example/w"},
-        [("host", "account.example"), ("file", "/c.db")]),
+        ({"warehouse": "abfss://lake@account.dfs.core.windows.net/w"},
+        [("host", "account.dfs.core.windows.net"), ("file", "/c.db")]),
         ({"warehouse": "/w", "format": "delta", "catalog_uri": ""}, [("folder", "/w")]),
         ({"warehouse": "/w", "catalog_uri": "postgresql://me@[fe80::1]/c?sslrootcert=/x.pem"},
          [("folder", "/w"), ("host", "fe80::1"), ("file", "/x.pem")]),
@@ -285,6 +285,6 @@ def test_a_store_whose_classes_spark_may_lack_is_reported(
     """Guards the warning: a bucket that answered passed the test, and the run failed for want of
     Spark's classes for it."""
     monkeypatch.setattr(checks, "store", lambda url: None)
-    params = LakehouseParams(warehouse="gs://bucket/w", format="delta")
+    params = LakehouseParams(warehouse="hdfs://name/w", format="delta")
     found = [(p.code, p.severity) for p in LakehouseChecks(params).connection()]
     assert found == [("target:store-classes", Severity.WARNING)]

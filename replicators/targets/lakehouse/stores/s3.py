@@ -5,10 +5,16 @@ of S3 read this program's environment. Opens nothing."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
 
 from replicators.connectors import stores
-from replicators.connectors.stores import is_s3
+from replicators.connectors.stores import FIELDS, HasStore, faults
+from replicators.targets.lakehouse.stores.kind import Store, private
 
+__all__ = ["FIELDS", "JARS", "S3", "SCHEMES", "faults", "of"]
+
+SCHEMES = ("s3", "s3a", "s3n")
 _SDK = (
     "annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol",
     "aws-xml-protocol", "checksums", "checksums-spi", "crt-core", "endpoints-spi", "http-auth",
@@ -25,15 +31,16 @@ _FILE_SYSTEM = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 @dataclass(frozen=True, slots=True)
-class Store(stores.Store):
-    """How the warehouse's bucket is reached, and what each reader is told of it."""
+class S3(stores.Store, Store):
+    """A bucket of S3, and what each reader is told of it."""
 
-    def spark_conf(self, url: str) -> dict[str, str]:
-        """The session's settings, without keys. A server of one's own is asked by paths: it has no
-        host names for buckets."""
-        if not is_s3(url):
-            return {}
-        found = {f"spark.hadoop.fs.{name}.impl": _FILE_SYSTEM for name in ("s3", "s3a", "s3n")}
+    is_tried: ClassVar[bool] = True
+    jars: ClassVar[tuple[str, ...]] = JARS
+
+    def spark_conf(self) -> dict[str, str]:
+        """See `Store`. A server of one's own is asked by paths: it has no host names for
+        buckets."""
+        found = {f"spark.hadoop.fs.{name}.impl": _FILE_SYSTEM for name in SCHEMES}
         if self.in_region:
             found["spark.hadoop.fs.s3a.endpoint.region"] = self.in_region
         if self.where:
@@ -43,17 +50,19 @@ class Store(stores.Store):
             found["spark.hadoop.fs.s3a.aws.credentials.provider"] = FROM_FILE
         return found
 
-    def credentials_file(self) -> str:
-        """The keys as a file of the SDKs, under the name `PROFILE`."""
-        return (
+    def driver_properties(self, folder: str) -> dict[str, str]:
+        """The keys as a file of the SDKs."""
+        if not self.access_key:
+            return {}
+        text = (
             f"[{PROFILE}]\naws_access_key_id = {self.access_key}\n"
             f"aws_secret_access_key = {self.secret_key}\n"
         )
+        path = private(Path(folder) / "s3-credentials", text)
+        return {"aws.sharedCredentialsFile": path, "aws.profile": PROFILE}
 
-    def iceberg_properties(self, url: str) -> dict[str, str]:
-        """What pyiceberg's file system asks for."""
-        if not is_s3(url):
-            return {}
+    def iceberg_properties(self) -> dict[str, str]:
+        """See `Store`."""
         found = {
             "s3.endpoint": self.where,
             "s3.region": self.in_region,
@@ -62,10 +71,8 @@ class Store(stores.Store):
         }
         return {name: value for name, value in found.items() if value}
 
-    def delta_options(self, url: str) -> dict[str, str]:
-        """What deltalake's object store asks for beside the environment."""
-        if not is_s3(url):
-            return {}
+    def delta_options(self) -> dict[str, str]:
+        """See `Store`."""
         found = {
             "AWS_ENDPOINT_URL": self.where,
             "AWS_REGION": self.in_region,
@@ -75,3 +82,9 @@ class Store(stores.Store):
         if self.where.startswith("http://"):
             found["AWS_ALLOW_HTTP"] = "true"
         return {name: value for name, value in found.items() if value}
+
+
+def of(params: HasStore) -> S3:
+    """The bucket that the fields name."""
+    named = (params.s3_endpoint, params.s3_region, params.s3_access_key, params.s3_secret_key)
+    return S3(*named)

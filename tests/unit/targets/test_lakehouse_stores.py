@@ -1,0 +1,195 @@
+"""What Spark and the formats' own readers are told of the place of a warehouse."""
+
+from __future__ import annotations
+
+import pickle
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import fs
+from pyiceberg.io import load_file_io
+
+from replicators.connectors.params import InvalidParams, parse
+from replicators.connectors.storage import Storage, looked
+from replicators.connectors.target import SnapshotPlace
+from replicators.targets.lakehouse import conf
+from replicators.targets.lakehouse.params import LakehouseParams, places
+from replicators.targets.lakehouse.stores import Store, one_name
+from replicators.targets.lakehouse.stores.gcs import Gcs
+from replicators.targets.lakehouse.stores.renewed import Renewed
+from tests.google_tokens import Tokens, google_tokens, key
+
+DELTA = {"format": "delta"}
+GOOGLE = {"warehouse": "gs://bucket/lake", "catalog_uri": "sqlite:////c.db"}
+ENDPOINT = "http://127.0.0.1:4443"
+KEY = key()
+
+
+def params(**values: str) -> LakehouseParams:
+    found: LakehouseParams = parse(LakehouseParams, values)
+    return found
+
+
+def secrets_in(settings: dict[str, str]) -> bool:
+    return any("PRIVATE KEY" in value for value in settings.values())
+
+
+def test_a_warehouse_has_one_name_for_all_readers() -> None:
+    assert one_name("s3a://b/w") == one_name("s3n://b/w") == "s3://b/w"
+    assert one_name("gcs://b/w") == "gs://b/w"
+    assert one_name("/data/gs") == "/data/gs"
+    assert (
+        params(**{**GOOGLE, "warehouse": "gcs://bucket/lake/"}).warehouse_url == "gs://bucket/lake"
+    )
+
+
+def test_a_folder_needs_nothing() -> None:
+    store = params(warehouse="/data/lake", **DELTA).store
+    assert store == Store()
+    assert not (store.jars or store.spark_conf() or store.iceberg_properties())
+    assert not (store.delta_options() or store.driver_environment() or store.is_tried)
+
+
+@pytest.mark.parametrize(
+    ("values", "faulty"),
+    [
+        ({**GOOGLE, "gcs_key": "secret"}, "gcs_key"),
+        ({**GOOGLE, **DELTA}, "format"),
+        ({**GOOGLE, "gcs_key": key("https://evil.example/token")}, "gcs_key"),
+        ({**GOOGLE, "gcs_key": KEY, "gcs_endpoint": ENDPOINT}, "gcs_key"),
+        ({**GOOGLE, "gcs_endpoint": "storage.example"}, "gcs_endpoint"),
+        ({**GOOGLE, "gcs_endpoint": "https://me@storage.example"}, "gcs_endpoint"),
+        ({**GOOGLE, "s3_region": "eu-central-1"}, "s3_region"),
+        ({"warehouse": "s3://bucket/lake", **DELTA, "gcs_key": KEY}, "gcs_key"),
+        ({"warehouse": "/data/lake", **DELTA, "gcs_endpoint": ENDPOINT}, "gcs_endpoint"),
+    ],
+)
+def test_a_fault_in_the_fields_of_a_bucket_of_google_is_named(
+    values: dict[str, str], faulty: str
+) -> None:
+    """Guards the fields: a key is sent only to Google, and none is ignored in silence."""
+    with pytest.raises(InvalidParams) as caught:
+        params(**values)
+    assert list(caught.value.errors) == [faulty]
+
+
+def test_sparks_settings_for_google_have_no_key(tmp_path: Path) -> None:
+    """Guards the way of the key: a private file, which a Java property names and a setting refers
+    to. Spark shows settings on its pages."""
+    given = params(**GOOGLE, gcs_key=KEY)
+    settings = conf.spark_conf(given)
+    assert settings["spark.hadoop.fs.gs.auth.type"] == "SERVICE_ACCOUNT_JSON_KEYFILE"
+    assert settings["spark.hadoop.parquet.hadoop.vectored.io.enabled"] == "false"
+    named = settings["spark.hadoop.fs.gs.auth.service.account.json.keyfile"]
+    properties = conf.driver_properties(given, str(tmp_path))
+    ((name, path),) = properties.items()
+    assert named == f"${{{name}}}"
+    assert Path(path).read_text() == KEY
+    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
+    assert not secrets_in(settings) and not secrets_in(properties)
+    assert "PRIVATE" not in repr(given) and "PRIVATE" not in repr(given.store)
+    assert "gcs-connector-3" in conf.jars(given)
+    assert "gcs-connector-3" not in conf.jars(params(warehouse="s3://bucket/lake", **DELTA))
+
+
+def test_without_a_key_the_machine_signs_in_and_at_an_emulator_nobody(tmp_path: Path) -> None:
+    auth = "spark.hadoop.fs.gs.auth.type"
+    own = params(**GOOGLE)
+    assert conf.spark_conf(own)[auth] == "APPLICATION_DEFAULT"
+    private = params(**GOOGLE, gcs_endpoint="https://storage-x.p.googleapis.com")
+    assert conf.spark_conf(private)[auth] == "APPLICATION_DEFAULT"
+    emulated = params(**GOOGLE, gcs_endpoint=ENDPOINT)
+    assert conf.spark_conf(emulated)[auth] == "UNAUTHENTICATED"
+    assert conf.spark_conf(emulated)["spark.hadoop.fs.gs.storage.root.url"] == f"{ENDPOINT}/"
+    assert conf.driver_properties(emulated, str(tmp_path)) == {}
+    assert [(p.value, p.port) for p in places(emulated)][0] == ("127.0.0.1", 4443)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("Status(UNAVAILABLE: Could not create a OAuth2 access token to authenticate", "gcs-key"),
+        ("Status(UNAUTHENTICATED: Permanent error", "gcs-key"),
+        ("Status(PERMISSION_DENIED: Permanent error", "gcs-rights"),
+        ("FileNotFoundError: NO_SUCH_BUCKET", "bucket-missing"),
+        ("Status(UNAVAILABLE: Retry policy exhausted: Connection refused", "unreachable"),
+    ],
+)
+def test_an_answer_of_google_has_a_code(said: str, code: str) -> None:
+    assert Gcs().code(said) == f"target:{code}"
+
+
+def test_pyiceberg_reads_by_the_stores_own_file_system() -> None:
+    """Guards the fields on their way through pyiceberg's properties."""
+    found: Any = load_file_io(Gcs(ENDPOINT).iceberg_properties(), "gs://bucket/lake/v1.json")
+    assert isinstance(found.fs_by_scheme("gs", "bucket"), fs.GcsFileSystem)
+    signed: Any = load_file_io(Gcs("", KEY).iceberg_properties(), "gs://bucket/lake/v1.json")
+    assert isinstance(signed.fs_by_scheme("gs", "bucket"), fs.PyFileSystem)
+    assert signed.parse_location("gs://bucket/a/b") == ("gs", "bucket", "bucket/a/b")
+    assert signed.parse_location("/data/a")[2] == "/data/a"
+
+
+@pytest.fixture
+def tokens() -> Iterator[Tokens]:
+    with google_tokens() as made:
+        yield made
+
+
+def test_a_key_that_google_does_not_know_is_told(tokens: Tokens) -> None:
+    """Guards the code of a refused key. It is told at once, and the key is in no text."""
+    tokens.answer = (400, {"error": "invalid_grant", "error_description": "Invalid JWT Signature."})
+    store = Gcs("", key(tokens.url))
+    found = looked(store, "gs://bucket/lake")
+    assert found is not None
+    assert found.code == "target:gcs-key"
+    assert "PRIVATE" not in str(found)
+    assert tokens.asked == 1
+
+
+def test_a_token_is_asked_for_once_and_again_before_it_ends(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards copies that last longer than a token. Tasks take the file system along."""
+    tokens.answer = (200, {"access_token": "t", "expires_in": 3600, "token_type": "Bearer"})
+    store = Gcs(ENDPOINT, key(tokens.url))
+    system = pickle.loads(pickle.dumps(store.system("gs://bucket/lake")))  # noqa: S301 - its own
+    handler: Any = system.handler
+    first = handler._now
+    assert isinstance(first, fs.GcsFileSystem)
+    assert handler._now is first and tokens.asked == 1
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3400)
+    assert handler._now is not first and tokens.asked == 2
+
+
+def test_all_that_a_target_does_passes_through_a_renewed_file_system(tmp_path: Path) -> None:
+    """Guards the handler: what `Storage` asks for reaches the file system below it."""
+    local = fs.LocalFileSystem()
+
+    class Local(Store):
+        def system(self, url: str) -> fs.FileSystem:
+            return fs.PyFileSystem(Renewed(lambda: (local, time.time() + 3600)))
+
+    (tmp_path / "lake").mkdir()
+    storage = Storage(Local())
+    url = f"gs://{tmp_path}/lake"
+    storage.make_folder(f"{url}/a")
+    (tmp_path / "lake/a/x").write_bytes(b"1")
+    (tmp_path / "lake/a/y").write_bytes(b"2")
+    storage.keep_only(f"{url}/a", {"x"})
+    assert [p.name for p in (tmp_path / "lake/a").iterdir()] == ["x"]
+    assert "a" in storage.folders(url) and storage.has_folder(f"{url}/a")
+    storage.remove_folder(f"{url}/a")
+    assert not storage.has_folder(f"{url}/a")
+
+
+def test_a_path_of_a_portion_names_the_container_and_not_its_server() -> None:
+    import pyarrow as pa
+
+    place = SnapshotPlace("gs://b/f", pa.schema([]), system=fs.LocalFileSystem())
+    assert place.opened("gs://b/f/1.parquet") == "b/f/1.parquet"
+    assert place.opened("abfss://c@a.dfs.core.windows.net/f/1.parquet") == "c/f/1.parquet"
