@@ -95,7 +95,8 @@ def test_what_a_bucket_of_google_refuses_is_said_before_a_run(
             return [(p.code, dict(p.facts).get("act")) for p in problems]
 
         assert found() == []
-        assert server.names() == ["lake/"], "a trial leaves at most the mark of the folder"
+        left = [n for n in server.names() if n.startswith("lake/")]
+        assert left == ["lake/"], "a trial leaves at most the mark of the folder"
         assert [c for c, _ in found(bucket="nowhere")] == ["target:bucket-missing"]
         assert found("GET .*/o\\?") == [("target:gcs-rights", "list")]
         assert found("POST .*/o\\?") == [("target:gcs-rights", "write to")]
