@@ -104,7 +104,7 @@ def iceberg_table(target: Any, *names: str) -> Any:
     """A table as an outside reader opens it."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    files = target.store.iceberg_properties(target.warehouse_url)
+    files = target.store.iceberg_properties()
     catalog = SqlCatalog(
         target.catalog_name, uri=target.catalog_uri, warehouse=target.warehouse_url, **files
     )
