@@ -84,6 +84,11 @@ def kills_lose_and_double_nothing(demo: Demo, reported: dict[str, Any]) -> None:
             f"{parts} started again",
         )
         until(lambda before=before: copies.newest() > before, f"changes after {parts}")  # type: ignore[misc]
+    become_equal(demo, copies)
+
+
+def become_equal(demo: Demo, copies: Copies) -> None:
+    """Without traffic, every table of the target becomes equal to its source."""
     for pid in pids(demo, "traffic"):
         os.kill(pid, signal.SIGSTOP)
     try:

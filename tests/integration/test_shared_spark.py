@@ -8,9 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from runners.engine.tasks.sharing import ways
+from tests.demo_kills import Copies, become_equal, is_copied
+from tests.demos import closed_demo, pids
 from tests.harness import FAST, ROOT, Traffic, until
 from tests.shared_spark import SharedServer
 from tests.world_fixtures import MakeWorld
@@ -43,6 +47,18 @@ from runners.engine.tasks.opening import on_shared
 with on_shared(RunnerSettings(spark_shared_dir=sys.argv[1]), "hog", {}) as spark:
     spark.sql("SELECT size(collect_list(id)) FROM range(1000000000)").collect()
 """
+TASK_HOG = """
+import sys
+from runners.engine.settings import RunnerSettings
+from runners.engine.tasks.opening import on_shared
+from runners.engine.tasks.on_spark import SparkTasks
+def work(item):
+    hoard = [bytearray(50 << 20) for _ in range(60)]
+    return len(hoard)
+with on_shared(RunnerSettings(spark_shared_dir=sys.argv[1]), "hog", {}) as spark:
+    SparkTasks(spark).map(work, [1])
+"""
+LARGE = "big"
 
 
 @pytest.fixture
@@ -131,3 +147,82 @@ def test_a_hog_of_the_heap_is_ended_with_the_shared_spark(shared: SharedServer) 
     assert shared.process is not None
     assert shared.process.wait(240) == 1, shared.output()
     assert "run:spark-lost" in client.communicate(timeout=30)[1]
+
+
+def test_a_task_that_takes_all_memory_fails_alone(shared: SharedServer, tmp_path: Path) -> None:
+    """Guards `limit_memory` in the shared Spark's workers: one replicator's task took the
+    machine's memory, and the system ended whatever it found. And the daemon's modules: each new
+    worker imported for seconds."""
+    shared.start({**FAST, "REPLICATOR_SPARK_SHARED_WORKER_BYTES": str(700 << 20)})
+    shared.until_ready()
+    jvm = shared.jvm().pid
+    client = hog(shared.base, TASK_HOG)
+    other = busy(shared, "other", tmp_path / "mark", 3)
+    said = client.communicate(timeout=120)[1]
+    assert "run:task-memory" in said, said
+    assert "700 MiB" in said, said
+    assert other.communicate(timeout=60)[0] == "done [1, 2]\n"
+    later = busy(shared, "later", tmp_path / "later", 0.1)
+    assert later.communicate(timeout=60)[0] == "done [1, 2]\n"
+    assert shared.jvm().pid == jvm
+    (daemon,) = shared.jvm().children()
+    assert any("llvmlite" in m.path for m in daemon.memory_maps()), "each worker imports anew"
+
+
+def make_large(database: Any) -> None:
+    """A table whose copy takes long: many chunks."""
+    database.execute(
+        f"CREATE SCHEMA shop; CREATE TABLE shop.{LARGE} (id bigint PRIMARY KEY, note text);"
+        f"INSERT INTO shop.{LARGE} SELECT n, repeat('x', 200) FROM generate_series(1, 200000) n"
+    )
+
+
+def test_a_change_arrives_while_another_replicators_table_is_copied(
+    world_maker: MakeWorld, shared: SharedServer
+) -> None:
+    """Guards the default pool in `pools.xml`: a change of one replicator waited for the end of
+    another's copy."""
+    with (
+        world_maker(environment=shared.environment) as small,
+        world_maker(
+            environment=shared.environment,
+            application=small.application,
+            prepare=make_large,
+            tables=(LARGE,),
+        ) as large,
+    ):
+        shared.start(small._environment({}))
+        small.start()
+        small.assert_equal()
+        large.start()
+        large.until(lambda: large.row(LARGE).rows_snapshotted > 0, "the copy of the large table")
+        Traffic(small.database).write(20)
+        small.settle()
+        assert large.states()[LARGE] == "snapshotting", "the change waited for the copy"
+        small.assert_equal()
+        large.assert_equal()
+
+
+def test_the_worker_for_runs_brings_the_shared_spark_back(tmp_path: Path) -> None:
+    """Guards `SharedSpark.keep` in `Supervisor.turn`: after a heap that was full, nobody started
+    the shared Spark again. Web, workers, beat and broker are those of the product."""
+    base = tmp_path / "shared"
+    environment = {
+        "REPLICATOR_SPARK": "shared",
+        "REPLICATOR_SPARK_SHARED_DIR": str(base),
+        "REPLICATOR_SPARK_SHARED_MEMORY": "700m",
+    }
+    with closed_demo(tmp_path / "run", **environment) as demo:
+        reported = demo.start()
+        seen: list[str] = []
+        until(lambda: is_copied(reported, seen), lambda: f"every table has its copy: {seen}")
+        folder, copies = ways.place_of(str(base)), Copies(reported)
+        first = ways.noted_keeper(folder)
+        assert first is not None
+        assert not pids(demo, "run"), "the run has a Spark of its own"
+        assert "run:spark-lost" in hog(base, HEAP_HOG).communicate(timeout=240)[1]
+        until(lambda: ways.has_keeper(folder), "the shared Spark is started again")
+        assert ways.noted_keeper(folder) != first
+        before = copies.newest()
+        until(lambda: copies.newest() > before, "changes after the new start")
+        become_equal(demo, copies)
