@@ -11,7 +11,7 @@ from demo.postgres import EmbeddedPostgres
 from tests.crash.test_failpoints import died_at
 from tests.families import FAMILY_TABLES, Reader, Requests, make_families
 from tests.harness import World, until
-from tests.mysql_servers import MariadbServer, fresh_sql_database
+from tests.mysql_servers import SqlServer, fresh_sql_database
 from tests.mysql_target_world import MysqlTargetWorld
 from tests.postgres_target_world import PostgresTargetWorld
 from tests.servers import Database, fresh_database
@@ -83,10 +83,14 @@ def test_no_reader_finds_one_whatever_step_a_run_dies_at(
 
 
 @pytest.mark.long
-def test_no_reader_of_mariadb_finds_one(world_maker: MakeWorld, mariadb: MariadbServer) -> None:
-    """The same into MariaDB, whose readers have a consistent snapshot too."""
+@pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
+def test_no_reader_of_mysql_finds_one(
+    world_maker: MakeWorld, flavour: str, request: pytest.FixtureRequest
+) -> None:
+    """The same into MariaDB and MySQL, whose readers have a consistent snapshot too."""
+    server: SqlServer = request.getfixturevalue(flavour)
     with (
-        fresh_sql_database(mariadb) as copies,
+        fresh_sql_database(server) as copies,
         world_maker(kind=MysqlTargetWorld, copies=copies, options=TOGETHER, **FAMILIES) as world,
     ):
         reader = Reader(copies.connect, SNAPSHOT)
