@@ -48,6 +48,7 @@ def lanes(with_tests: bool) -> list[list[Step]]:
             ("MySQL for the tests", steps.mysql_server),
             ("an environment from requirements.txt alone", lambda: steps.runtime_packages(python)),
             ("a Snowflake emulator for the tests", lambda: steps.snowflake_emulator(python)),
+            ("a DuckDB for the tests that reads tables", lambda: steps.duckdb_reader(python)),
         ]
     if with_tests or os.environ.get("DEMO_TARGET") == "bigquery":
         own.append(("a BigQuery emulator", lambda: steps.bigquery_emulator(python)))

@@ -23,6 +23,8 @@ EMULATOR_LIST = ROOT / "setup" / "bqemulator.txt"
 EMULATOR_EXTENSIONS = ("spatial", "icu", "json")
 FAKESNOW = ROOT / "var" / "fakesnow"
 FAKESNOW_LIST = ROOT / "setup" / "fakesnow.txt"
+DUCKDB = ROOT / "var" / "duckdb"
+DUCKDB_LIST = ROOT / "setup" / "duckdb.txt"
 JARS = ROOT / "var" / "jars"
 SEARCH = ROOT / "var" / "opensearch"
 KAFKA = ROOT / "var" / "kafka"
@@ -42,6 +44,7 @@ PACKAGES_DEV = Stamp(
 PACKAGES_RUNTIME = Stamp(RUNTIME / ".packages", (ROOT / "requirements.txt",))
 PACKAGES_EMULATOR = Stamp(EMULATOR / ".packages", (EMULATOR_LIST,))
 PACKAGES_FAKESNOW = Stamp(FAKESNOW / ".packages", (FAKESNOW_LIST,))
+PACKAGES_DUCKDB = Stamp(DUCKDB / ".packages", (DUCKDB_LIST,))
 JAR_LIST = Stamp(JARS / ".stamp", (ROOT / "jars" / "pom.xml",))
 SEARCH_LIST = Stamp(SEARCH / ".stamp", (ROOT / "jars" / "opensearch.xml",))
 KAFKA_LIST = Stamp(KAFKA / ".stamp", (ROOT / "jars" / "kafka.xml",))
@@ -155,6 +158,14 @@ def snowflake_emulator(python: str) -> None:
     if not PACKAGES_FAKESNOW.is_valid():
         _environment("fakesnow", FAKESNOW, FAKESNOW_LIST, python)
         PACKAGES_FAKESNOW.write()
+
+
+def duckdb_reader(python: str) -> None:
+    """Make the environment of a DuckDB that reads open tables, which tests read the lakehouse
+    with."""
+    if not PACKAGES_DUCKDB.is_valid():
+        _environment("duckdb", DUCKDB, DUCKDB_LIST, python)
+        PACKAGES_DUCKDB.write()
 
 
 def bigquery_emulator(python: str) -> None:
