@@ -28,6 +28,16 @@ def metastore() -> Iterator[HiveMetastore]:
         yield made
 
 
+@pytest.fixture
+def locking(request: pytest.FixtureRequest, metastore: HiveMetastore) -> Iterator[HiveMetastore]:
+    """A metastore with locks, or without."""
+    if not request.param:
+        yield metastore
+        return
+    with HiveMetastore(has_locks=True) as made:
+        yield made
+
+
 class OnHive(World):
     """The tables are listed by a Hive metastore."""
 
@@ -44,15 +54,18 @@ class OnHive(World):
         return f"{NAMESPACE}_{self.folder.name}"
 
 
+@pytest.mark.parametrize("locking", [False, True], indirect=True, ids=["compares", "locks"])
 def test_a_hive_metastore_lists_the_rows_of_the_source_over_a_kill(
     world_maker: MakeWorld,
-    metastore: HiveMetastore,
+    locking: HiveMetastore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Guards the settings of Spark and of pyiceberg: a first copy, a SIGKILL while batches are
-    merged, a new column, a fresh copy. This metastore compares versions, and has no locks."""
-    monkeypatch.setattr(OnHive, "uri", metastore.uri)
-    target = {"catalog": "hive", "catalog_uri": metastore.uri, "catalog_locks": False}
+    merged, a new column, a fresh copy. The metastore compares versions, or commits take its locks:
+    then a lock that the killed run held ends by itself, and others are let go."""
+    has_locks = locking.has_locks
+    monkeypatch.setattr(OnHive, "uri", locking.uri)
+    target = {"catalog": "hive", "catalog_uri": locking.uri, "catalog_locks": has_locks}
     with world_maker(kind=OnHive, tables=("items", "views"), target=target) as world:
         params: LakehouseParams = parse(LakehouseParams, world.target_params()[1])
         with LakehouseChecks(params) as checks:
@@ -71,6 +84,9 @@ def test_a_hive_metastore_lists_the_rows_of_the_source_over_a_kill(
         traffic.write(5)
         world.assert_equal()
         assert world.stop() == 0
+        if has_locks:
+            assert locking.lock_number() > 10
+            assert locking.locks() == []
 
 
 def test_what_is_wrong_with_a_hive_metastore_is_said_before_a_run(
