@@ -25,6 +25,7 @@ pytestmark = pytest.mark.django_db
 PLACES = {
     "lakehouse": {
         "warehouse", "format", "catalog", "catalog_uri", "catalog_name", "catalog_warehouse",
+        "delta_catalog",
         "namespace", "schema_namespaces", "table_prefix", "name_case",
     },
     "files": {"location", "format", "bucket", "compression"},
