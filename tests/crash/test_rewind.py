@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from runners.models import Event
+from runners.models import Event, Segment
 from runners.tables.rewinding import rewind_window
 from tests.harness import Traffic, World, until
 from tests.local.world import local_twin
@@ -39,8 +39,11 @@ def history(world: World, traffic: Traffic) -> datetime:
     for _ in range(2):
         traffic.write(5)
         world.settle()
-    first = rewind_window(world.replicator).earliest
-    world.until(lambda: timezone.now() > first, "the window has begun")
+    segments = Segment.objects.filter(replicator=world.replicator)
+    world.until(
+        lambda: segments.exists() and timezone.now() > rewind_window(world.replicator).earliest,
+        "the window has begun",
+    )
     moment = timezone.now()
     for _ in range(2):
         traffic.write(5)

@@ -29,6 +29,10 @@ LOOKS = [
         ((1280, "dark"), (400, "light")), id="wide-dark,narrow-light", marks=pytest.mark.long
     ),
 ]
+_TRANSITIONS_END = """Promise.allSettled(
+    document.getAnimations().filter(a => a instanceof CSSTransition).map(a => a.finished)
+)"""
+"""Resolved once the colours of another scheme are all there."""
 _ARGUMENTS = [
     "--headless",
     "--no-sandbox",
@@ -96,6 +100,7 @@ class Watched:
         for width, scheme in looks:
             self.page.set_viewport_size({"width": width, "height": 860})
             self.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            self.page.evaluate(_TRANSITIONS_END)
             self.assert_accessible()
             self.assert_fits()
 
