@@ -56,7 +56,7 @@ def test_transfers_between_two_tables_keep_their_sum_at_every_watermark(
     with made as world:
         child = world.start()
         with transfers(world.database):
-            more(world, 3)
+            more(world, 2)
             world.arm("round_ended")
             until(child.is_dead, lambda: f"death at round_ended\n{child.tail()}")
             assert child.wait() == -signal.SIGKILL and world.flag("round_ended").exists()

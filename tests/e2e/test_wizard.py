@@ -86,6 +86,7 @@ def test_a_press_that_waits_for_a_save_is_not_lost(open_page: Any) -> None:
         expect(page.get_by_test_id("test-result").get_by_test_id("problem")).to_be_visible()
 
 
+@pytest.mark.long
 def test_another_kind_is_there_at_once_with_what_was_typed_and_its_own_defaults(
     open_page: Any,
 ) -> None:
@@ -378,6 +379,7 @@ def test_every_page_of_the_wizard_is_accessible_and_fits(
         ).to_be_in_viewport()
 
 
+@pytest.mark.long
 def test_two_thousand_tables_are_usable(open_page: Any, database: Database) -> None:
     database.execute(
         "DO $$ BEGIN FOR n IN 1..2000 LOOP EXECUTE format('CREATE TABLE t%s (id int PRIMARY KEY)',"

@@ -25,9 +25,9 @@ from tests.world_fixtures import MakeWorld
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 # Those whose code leans on locks, constraints, conflicts, JSON and aggregates; then the rest.
-MODULES = ("store", "supervisor", "services", "tables_chosen", "drafts", "audit_read")
-MORE = ("removal", "logs", "api_replicators", "pages_replicators", "audit", "audited_actions",
-        "tokens")  # fmt: skip
+MODULES = ("store", "services", "tables_chosen", "audit_read")
+MORE = ("supervisor", "drafts", "removal", "logs", "api_replicators", "pages_replicators", "audit",
+        "audited_actions", "tokens")  # fmt: skip
 
 
 @pytest.mark.parametrize(

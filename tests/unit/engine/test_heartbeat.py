@@ -74,6 +74,7 @@ class Place:
             self.backlog,
             lambda: self.capture,  # type: ignore[arg-type,return-value]
             RunnerSettings(log_url=str(folder), heartbeat_seconds=0.01),
+            turn_seconds=0.01,
         )
 
     @property
@@ -94,8 +95,7 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    monkeypatch.setattr(module, "TURN_SECONDS", 0.01)
+def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     made.heartbeat.start()
     yield made
