@@ -24,7 +24,7 @@ NATIVE = "logical replication"
 BINARY = "logical replication, binary"
 """The subscription's option `binary`: PostgreSQL sends the copy's rows in their binary form."""
 DLT = (
-    "dlt loads the same table into the same server, once, alone; its clock begins after its "
+    "The peer loads the same table into the same server, once, alone; its clock begins after its "
     "imports. A figure is given only where its table holds what the source holds, each column by "
     "itself and together with the key. The ratio is to the best of them."
 )
