@@ -103,7 +103,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("kind", ["postgresql", "mysql"])
+@pytest.mark.parametrize("kind", [pytest.param("postgresql", marks=pytest.mark.long), "mysql"])
 def test_the_web_process_answers_while_fifty_looks_hang(web: Web, kind: str) -> None:
     """Guards `assessments.looks`: eight such requests took the web process down, its health page
     too. Four are asked for, as many as may be; the others are refused at once, and all are answered
