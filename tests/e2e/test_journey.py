@@ -206,17 +206,19 @@ PAGES = ("/", "/drafts/", "/activity/", "/api/", "/account/", "/replicators/new/
 def test_every_page_is_accessible_and_fits(
     open_page: Any, web: Web, looks: tuple[tuple[int, str], ...]
 ) -> None:
-    watched = open_page()
-    watched.sign_in()
     made = [f"/replicators/{uuid.UUID(pk)}/" for (pk,) in web.execute(_ALL)]
     inner = [
         f"{one}{part}"
         for one in made
         for part in ("", "tables/", "logs/", "activity/", "configuration/")
     ]
-    for path in (*PAGES, *inner):
-        watched.page.goto(watched.base + path)
-        watched.assert_good(looks)
+    for width, scheme in looks:
+        watched = open_page(width, color_scheme=scheme)
+        watched.sign_in()
+        for path in (*PAGES, *inner):
+            watched.page.goto(watched.base + path)
+            watched.assert_accessible()
+            watched.assert_fits()
 
 
 def test_the_form_works_without_javascript(

@@ -299,10 +299,12 @@ TABS = ("", "tables/", "verify/", "activity/", "logs/", "configuration/", "edit/
 def test_every_page_is_accessible_and_fits(
     watch: Any, live: Live, looks: tuple[tuple[int, str], ...]
 ) -> None:
-    watched = watch()
-    for address in (f"{live.url}/", f"{live.url}/activity/", *(live.one + t for t in TABS)):
-        watched.page.goto(address)
-        watched.assert_good(looks)
+    for width, scheme in looks:
+        watched = watch(width, color_scheme=scheme)
+        for address in (f"{live.url}/", f"{live.url}/activity/", *(live.one + t for t in TABS)):
+            watched.page.goto(address)
+            watched.assert_accessible()
+            watched.assert_fits()
 
 
 @pytest.mark.long
