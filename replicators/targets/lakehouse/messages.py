@@ -9,8 +9,8 @@ from replicators.connectors.problems.message import Help, Message, Retry, of_tab
 MESSAGES: Mapping[str, Message] = {
     "target:store-classes": Message(
         "Spark may lack the store's classes",
-        "The warehouse lies in a store other than S3 and Google Cloud Storage. The classes that "
-        "Spark needs for it do not come with this version.",
+        "The warehouse lies in a store other than S3, Google Cloud Storage and Azure. The classes "
+        "that Spark needs for it do not come with this version.",
         "Choose a folder or a bucket of these, or use a Spark of your own "
         "(REPLICATOR_SPARK_REMOTE or REPLICATOR_SPARK_MASTER) that has the store's connector.",
         "Without these classes the run fails at its start.",
@@ -29,6 +29,25 @@ MESSAGES: Mapping[str, Message] = {
         "This service account may not {act} the bucket `{bucket}`.",
         "Grant it the roles Storage Object User (roles/storage.objectUser) and Storage Legacy "
         "Bucket Reader (roles/storage.legacyBucketReader) for the bucket.",
+        "The check writes, reads, lists and deletes a small file, as a run does.",
+        help=Help.EDIT,
+    ),
+    "target:adls-key": Message(
+        "Azure does not accept the sign-in",
+        "The storage account does not accept the key or the token, or this machine has no identity "
+        "there. A token may have ended.",
+        "Enter Storage account key or SAS token again. Where both are empty, set AZURE_CLIENT_ID, "
+        "AZURE_TENANT_ID and AZURE_CLIENT_SECRET of web and workers, or give the machine an "
+        "identity.",
+        "Nothing can be read or written without it.",
+        help=Help.EDIT,
+    ),
+    "target:adls-rights": Message(
+        "A right is missing in the container",
+        "This sign-in may not {act} the container `{bucket}`.",
+        "Grant the identity the role Storage Blob Data Contributor for the container, and a SAS "
+        "token the rights to read, add, create, write, delete and list. See that the account lets "
+        "keys sign in, where one is entered, and this machine's address in.",
         "The check writes, reads, lists and deletes a small file, as a run does.",
         help=Help.EDIT,
     ),

@@ -20,7 +20,7 @@ from replicators.targets.lakehouse import layout, rules, stores
 from replicators.targets.lakehouse.glue import Glue
 from replicators.targets.lakehouse.hive import Metastore, uri_fault
 from replicators.targets.lakehouse.servers import CatalogServer, address_fault
-from replicators.targets.lakehouse.stores import Store, gcs, s3
+from replicators.targets.lakehouse.stores import Store, adls, gcs, s3
 from replicators.targets.lakehouse.stores.s3 import S3
 
 JDBC, REST, GLUE, HIVE = "jdbc", "rest", "glue", "hive"
@@ -37,8 +37,8 @@ write, or classes to load."""
 
 
 _KEYS_GO = (
-    "the keys of S3 and Google have fields of their own; those of other stores are read from this "
-    "program's environment"
+    "the keys of S3, Google and Azure have fields of their own; those of other stores are read "
+    "from this program's environment"
 )
 _WORD_GOES = "enter it in Catalog password"
 _OF_REST = ("catalog_warehouse", "catalog_token", "catalog_token_uri", "catalog_scope")
@@ -52,6 +52,7 @@ _NO_VIEWS = {
 _CATALOG, _NAMES, _TABLES, _VERSIONS = "Catalog", "Names", "Tables", "Older versions"
 _BUCKET = "Bucket of S3"
 _GOOGLE = "Bucket of Google Cloud Storage"
+_AZURE = "Container of Azure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,9 @@ class LakehouseParams:
     warehouse: str = param(
         "Warehouse",
         help="Folder that holds the tables, for example /data/warehouse, or a bucket: "
-        "s3://bucket/warehouse or gs://bucket/warehouse. Other object stores need a Spark that "
-        "has their connector.",
+        "s3://bucket/warehouse, gs://bucket/warehouse or "
+        "abfss://container@account.dfs.core.windows.net/warehouse. Other stores need a Spark "
+        "that has their connector.",
         secrets_go=_KEYS_GO,
         check=location_fault,
     )
@@ -206,6 +208,9 @@ class LakehouseParams:
     s3_secret_key: str = s3_secret_key(_BUCKET)
     gcs_key: str = gcs.key(_GOOGLE)
     gcs_endpoint: str = gcs.endpoint(_GOOGLE)
+    adls_key: str = adls.key(_AZURE)
+    adls_sas: str = adls.sas(_AZURE)
+    adls_endpoint: str = adls.endpoint(_AZURE)
     catalog_warehouse: str = param(
         "Catalog's warehouse",
         group=_CATALOG,
@@ -473,6 +478,7 @@ def places(params: LakehouseParams) -> tuple[Place, ...]:
     asked = {
         "S3 endpoint": params.s3_endpoint,
         "GCS endpoint": params.gcs_endpoint,
+        "Azure endpoint": params.adls_endpoint,
     }
     found += tuple(host_place(where, label) for label, where in asked.items() if where)
     if params.is_rest:

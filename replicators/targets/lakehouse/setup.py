@@ -44,8 +44,10 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
         "AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL of web and workers, or from the machine's "
         "role. For a bucket of Google (`gs://bucket/warehouse`), enter the key of a service "
         "account with the roles Storage Object User and Storage Legacy Bucket Reader there, or "
-        "give them to the machine's identity. Tables appear below the warehouse; nothing that is "
-        "there already is touched.",
+        "give them to the machine's identity. For a container of Azure "
+        "(`abfss://container@account.dfs.core.windows.net/warehouse`), enter the account's key or "
+        "a SAS token, or grant the machine's identity the role Storage Blob Data Contributor. "
+        "Tables appear below the warehouse; nothing that is there already is touched.",
     )
     if values.get("format", "iceberg") != "iceberg":
         return (place, _HIVE) if values.get("delta_catalog") == "hive" else (place,)

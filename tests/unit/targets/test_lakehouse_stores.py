@@ -19,6 +19,7 @@ from replicators.connectors.target import SnapshotPlace
 from replicators.targets.lakehouse import conf
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.stores import Store, one_name
+from replicators.targets.lakehouse.stores.adls import Adls
 from replicators.targets.lakehouse.stores.gcs import Gcs
 from replicators.targets.lakehouse.stores.renewed import Renewed
 from tests.google_tokens import Tokens, google_tokens, key
@@ -26,6 +27,12 @@ from tests.google_tokens import Tokens, google_tokens, key
 DELTA = {"format": "delta"}
 GOOGLE = {"warehouse": "gs://bucket/lake", "catalog_uri": "sqlite:////c.db"}
 ENDPOINT = "http://127.0.0.1:4443"
+HOST = "account.dfs.core.windows.net"
+AZURE = {"warehouse": f"abfss://lake@{HOST}/w", "catalog_uri": "sqlite:////c.db"}
+ACCOUNT_KEY = "c2VjcmV0LXdvcmQ="
+SAS = "sv=2024-11-04&sp=racwdl&sig=c2VjcmV0LXdvcmQ%3D"
+AUTH = f"spark.hadoop.fs.azure.account.auth.type.{HOST}"
+OAUTH = "spark.hadoop.fs.azure.account.oauth"
 KEY = key()
 
 
@@ -121,6 +128,132 @@ def test_without_a_key_the_machine_signs_in_and_at_an_emulator_nobody(tmp_path: 
 )
 def test_an_answer_of_google_has_a_code(said: str, code: str) -> None:
     assert Gcs().code(said) == f"target:{code}"
+
+
+@pytest.mark.parametrize(
+    ("values", "faulty"),
+    [
+        ({**AZURE, "warehouse": "abfss://lake/w"}, "warehouse"),
+        ({**AZURE, "warehouse": "abfss://lake@account.blob.core.windows.net/w"}, "warehouse"),
+        ({**AZURE, "warehouse": "abfs://l@account.dfs.core.windows.net/w"}, "warehouse"),
+        ({**AZURE, **DELTA}, "format"),
+        ({**AZURE, "adls_key": "no key"}, "adls_key"),
+        ({**AZURE, "adls_sas": "no token"}, "adls_sas"),
+        ({**AZURE, "adls_sas": SAS, "adls_key": ACCOUNT_KEY}, "adls_sas"),
+        ({**AZURE, "adls_endpoint": "https://account.example"}, "adls_endpoint"),
+        ({**AZURE, "gcs_key": KEY}, "gcs_key"),
+        ({**GOOGLE, "adls_key": ACCOUNT_KEY}, "adls_key"),
+    ],
+)
+def test_a_fault_in_the_fields_of_a_container_of_azure_is_named(
+    values: dict[str, str], faulty: str
+) -> None:
+    with pytest.raises(InvalidParams) as caught:
+        params(**values)
+    assert list(caught.value.errors) == [faulty]
+
+
+def test_sparks_settings_for_azure_have_no_key(tmp_path: Path) -> None:
+    """Guards the way of the key: a variable of the JVM's environment, which a setting refers to."""
+    given = params(**{**AZURE, "warehouse": f"abfs://lake@{HOST}/w"}, adls_key=ACCOUNT_KEY)
+    assert given.warehouse_url == f"abfss://lake@{HOST}/w"
+    settings = conf.spark_conf(given)
+    assert settings[AUTH] == "SharedKey"
+    ((name, secret),) = conf.driver_environment(given).items()
+    assert secret == ACCOUNT_KEY
+    assert settings[f"spark.hadoop.fs.azure.account.key.{HOST}"] == f"${{env.{name}}}"
+    assert settings["spark.hadoop.fs.abfss.impl"].endswith(".SecureAzureBlobFileSystem")
+    assert not any(ACCOUNT_KEY in value for value in settings.values())
+    assert conf.driver_properties(given, str(tmp_path)) == {}
+    assert ACCOUNT_KEY not in repr(given) and ACCOUNT_KEY not in repr(given.store)
+    assert "hadoop-azure-3" in conf.jars(given)
+    assert "hadoop-azure-3" not in conf.jars(params(**GOOGLE))
+    assert [p.value for p in places(given)] == [HOST, "/c.db"]
+
+
+def test_a_sas_token_signs_in_in_place_of_the_key() -> None:
+    """Guards the token's way. Azure shows it with a question mark before it."""
+    given = params(**AZURE, adls_sas=f"?{SAS}")
+    settings = conf.spark_conf(given)
+    assert settings[AUTH] == "SAS"
+    ((name, secret),) = conf.driver_environment(given).items()
+    assert secret == SAS
+    assert settings[f"spark.hadoop.fs.azure.sas.fixed.token.{HOST}"] == f"${{env.{name}}}"
+    assert not any("sig=" in text for text in (*settings.values(), repr(given), repr(given.store)))
+
+
+@pytest.mark.parametrize(
+    ("around", "provider", "more"),
+    [
+        ({}, "MsiTokenProvider", {}),
+        ({"AZURE_CLIENT_ID": "me"}, "MsiTokenProvider", {"2.client.id": "me"}),
+        (
+            {"AZURE_CLIENT_ID": "me", "AZURE_TENANT_ID": "t", "AZURE_CLIENT_SECRET": "word"},
+            "ClientCredsTokenProvider",
+            {
+                "2.client.id": "me",
+                "2.client.endpoint": "https://login.microsoftonline.com/t/oauth2/v2.0/token",
+                "2.client.secret": "${env.AZURE_CLIENT_SECRET}",
+            },
+        ),
+        (
+            {"AZURE_CLIENT_ID": "me", "AZURE_TENANT_ID": "t", "AZURE_FEDERATED_TOKEN_FILE": "/f"},
+            "WorkloadIdentityTokenProvider",
+            {"2.client.id": "me", "2.msi.tenant": "t", "2.token.file": "/f"},
+        ),
+    ],
+)
+def test_without_a_key_the_identity_of_the_environment_signs_in_to_azure(
+    monkeypatch: pytest.MonkeyPatch, around: dict[str, str], provider: str, more: dict[str, str]
+) -> None:
+    """Guards the settings of Spark. Azure's own libraries read the environment by themselves."""
+    for name in ("CLIENT_ID", "TENANT_ID", "CLIENT_SECRET", "FEDERATED_TOKEN_FILE"):
+        monkeypatch.delenv(f"AZURE_{name}", raising=False)
+    monkeypatch.delenv("AZURE_AUTHORITY_HOST", raising=False)
+    for name, value in around.items():
+        monkeypatch.setenv(name, value)
+    settings = conf.spark_conf(params(**AZURE))
+    assert settings[AUTH] == "OAuth"
+    found = {n.removeprefix(OAUTH): v for n, v in settings.items() if n.startswith(OAUTH)}
+    assert found.pop(".provider.type").endswith(f".{provider}")
+    assert found == more
+
+
+def test_an_emulator_of_azure_is_asked_without_encryption() -> None:
+    """Guards what Azurite needs: it has the services of blobs alone."""
+    given = params(**AZURE, adls_endpoint="http://127.0.0.1:10000", adls_key=ACCOUNT_KEY)
+    settings = conf.spark_conf(given)
+    assert settings["spark.hadoop.fs.azure.abfs.endpoint"] == "127.0.0.1:10000"
+    assert settings["spark.hadoop.fs.azure.fns.account.service.type"] == "BLOB"
+    assert settings["spark.hadoop.fs.abfss.impl"].endswith("azurebfs.AzureBlobFileSystem")
+    assert given.store.blobs == "http://127.0.0.1:10000/account"
+    assert params(**AZURE).store.blobs == "https://account.blob.core.windows.net"
+    assert [(p.value, p.port) for p in places(given)][:2] == [
+        (HOST, 0),
+        ("127.0.0.1", 10000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("[AuthenticationFailed] status=403", "adls-key"),
+        ("ClientAuthenticationError: DefaultAzureCredential failed", "adls-key"),
+        ("[AuthorizationPermissionMismatch] status=403", "adls-rights"),
+        ("[ContainerNotFound] status=404", "bucket-missing"),
+        ("ServiceRequestError: Failed to establish a new connection", "unreachable"),
+    ],
+)
+def test_an_answer_of_azure_has_a_code(said: str, code: str) -> None:
+    assert Adls(HOST).code(said) == f"target:{code}"
+
+
+def test_pyiceberg_reads_azure_by_the_stores_own_file_system() -> None:
+    """Guards the path: pyiceberg itself takes the server's name for a part of the container's."""
+    own = Adls(HOST, "http://127.0.0.1:10000", ACCOUNT_KEY).iceberg_properties()
+    found: Any = load_file_io(own, f"abfss://lake@{HOST}/v1.json")
+    assert isinstance(found.fs_by_scheme("abfss", f"lake@{HOST}"), fs.PyFileSystem)
+    assert found.parse_location(f"abfss://lake@{HOST}/a/b")[2] == "lake/a/b"
 
 
 def test_pyiceberg_reads_by_the_stores_own_file_system() -> None:
