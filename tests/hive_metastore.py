@@ -27,9 +27,11 @@ class MetastoreError(RuntimeError):
 class HiveMetastore(EmbeddedServer):
     """Hive 2.3.10's metastore. `has_locks`: also the tables of locks, which a script of Hive makes
     elsewhere. Here a first start makes them, with a setting of Hive's own tests. A lock whose
-    holder is gone ends after `LOCK_SECONDS`."""
+    holder is gone ends after `LOCK_SECONDS`. `is_strict`: it compares columns by their place, as it
+    does where nobody sets anything."""
 
     has_locks: bool = False
+    is_strict: bool = False
 
     label = "hive-metastore"
     title = "The Hive metastore"
@@ -81,6 +83,7 @@ class HiveMetastore(EmbeddedServer):
             "hive.metastore.schema.verification": "false",
             "hive.metastore.warehouse.dir": str(self.home / "warehouse"),
             "hive.async.log.enabled": "false",
+            "hive.metastore.disallow.incompatible.col.type.changes": str(self.is_strict).lower(),
         }
         if self.has_locks:
             values |= {

@@ -105,4 +105,6 @@ def test_what_is_wrong_with_a_hive_metastore_is_said_before_a_run(
     assert told(catalog_locks=False) == []
     assert told(name_case="upper") == ["name"]
     assert told(catalog_uri="thrift://127.0.0.1:9") == ["unreachable"]
+    with HiveMetastore(is_strict=True) as strict:
+        assert told(catalog_uri=strict.uri) == ["columns"]
     assert list(tmp_path.iterdir()) == []

@@ -49,6 +49,7 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"TooManyRequests|Max retries exceeded|Read timed out|Connection aborted",
             "target:catalog-unreachable",
         ),
+        (r"types incompatible with the existing columns", "target:catalog-columns"),
         (
             r"CommitStateUnknown|UncheckedSQLException|SQLITE_CANTOPEN|unable to open "
             r"database|Connection refused"

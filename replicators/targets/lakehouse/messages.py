@@ -119,6 +119,16 @@ MESSAGES: Mapping[str, Message] = {
         "Tables would stop where their views are made.",
         help=Help.EDIT,
     ),
+    "target:catalog-columns": of_table(
+        "The metastore refuses changed columns",
+        "The Hive metastore compares a table's columns by their place. It refuses a change that "
+        "gives a place a column of another type.",
+        "Set hive.metastore.disallow.incompatible.col.type.changes=false in the metastore's own "
+        "settings, and start it again.",
+        "A table stops when the source drops a column; in soft delete and history also when it "
+        "adds one.",
+        retry=Retry.AFTER_FIX,
+    ),
     "target:catalog-region": Message(
         "Catalog's region not known",
         "Nobody says in which region Glue's catalog is.",

@@ -30,7 +30,9 @@ _HIVE = SetupStep(
     "Let this program use the Hive metastore",
     "The metastore is asked without a login: this machine must reach its port, 9083. It makes a "
     "folder for each namespace, so it must be able to write in the warehouse. A metastore of Hive "
-    "older than 2.3.10, or of 3, needs its locks: leave Hive locks on.",
+    "older than 2.3.10, or of 3, needs its locks: leave Hive locks on. For Iceberg it must let "
+    "columns change:",
+    ("hive.metastore.disallow.incompatible.col.type.changes=false",),
 )
 
 

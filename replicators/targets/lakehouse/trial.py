@@ -9,12 +9,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from replicators.connectors.problems.errors import driver_of
-from replicators.connectors.problems.problem import Problem
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.storage import Storage
 from replicators.targets.lakehouse import catalog, hive, naming
 from replicators.targets.lakehouse.params import LakehouseParams
 
 _NO_VIEWS = "target:catalog-views"
+_COLUMNS = "target:catalog-columns"
 
 
 class _Failed(Exception):
@@ -61,6 +62,8 @@ def failed(params: LakehouseParams, namespaces: Iterable[str]) -> Problem | None
         code = (_faults(params).fault(cause) if cause else "") or err.code
         if code == "target:catalog-unreachable" and _is_answer(cause):
             code = err.code
+        if code == _COLUMNS:
+            return Problem.of(code, severity=Severity.WARNING)
         return Problem.of(code, act=err.act)
     finally:
         opened.close()
@@ -96,6 +99,9 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
             with _doing("change a table"):
                 change = made.transaction().set_properties({naming.STAGING_NAMESPACE: "1"})
                 change.commit_transaction()
+        else:
+            with _doing("change a table", _COLUMNS):
+                _change_columns(opened, first)
         with _doing("rename a table"):
             opened.rename_table(first, second)
         with _doing("drop a table"):
@@ -112,6 +118,17 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
         for one in (place, f"{place}_view", hive.folder(params.warehouse_url, mark)):
             with suppress(OSError):
                 Storage(params.store).remove_folder(one)
+
+
+def _change_columns(opened: Any, names: tuple[str, str]) -> None:
+    """Give the place of the table's column another type, as a column does that comes before it. A
+    metastore may compare places."""
+    from hive_metastore.ttypes import FieldSchema
+
+    with opened._client as client:
+        found = client.get_table(dbname=names[0], tbl_name=names[1])
+        found.sd.cols = [FieldSchema(name="first", type="boolean")]
+        client.alter_table(dbname=names[0], tbl_name=names[1], new_tbl=found)
 
 
 def _try_a_view(opened: Any, names: tuple[str, str], schema: Any, place: str) -> None:

@@ -87,6 +87,14 @@ def test_an_error_of_spark_with_a_metastore_has_a_code() -> None:
     assert code_of(raw) == "target:catalog-unreachable"
 
 
+def test_a_metastore_that_compares_columns_by_their_place_is_named() -> None:
+    """Guards `code_of`: Iceberg does not know whether such a commit was done, and nothing may be
+    tried again until somebody changes the metastore's settings."""
+    said = "The following columns have types incompatible with the existing columns in their"
+    raw = RuntimeError(f"iceberg.exceptions.CommitStateUnknownException: {said} respective")
+    assert code_of(raw) == "target:catalog-columns"
+
+
 DELTA = {
     "warehouse": "/data/lake",
     "format": "delta",
