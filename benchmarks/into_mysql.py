@@ -13,7 +13,7 @@ from replicators.connectors import registry
 from replicators.connectors.target import TargetPlugin
 from tests.mysql_servers import ADMIN, HOST, PASSWORD, MysqlServer, SqlServer
 
-OPTIONS = {"innodb-buffer-pool-size": "1G", "max-binlog-size": "1G"}
+OPTIONS = {"innodb-buffer-pool-size": "1G", "max-binlog-size": "1G", "local-infile": "ON"}
 
 
 @dataclass

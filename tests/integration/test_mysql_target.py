@@ -14,7 +14,7 @@ import pymysql
 import pytest
 
 from replicators.connectors.model.schema import Column, TableSchema
-from replicators.connectors.model.types import Float
+from replicators.connectors.model.types import Bytes, Float, LogicalType
 from replicators.connectors.params import parse
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem, Severity
@@ -205,23 +205,49 @@ def test_a_row_that_no_packet_holds_is_said(
     assert target.merge(live, batch(tmp_path, 21, note="y" * (most // 2))).was_applied
 
 
-def test_no_number_stops_the_table_with_its_columns_name(
-    target: SqlMergeTarget, tmp_path: Path
+@pytest.mark.parametrize(
+    ("kind", "value", "reason"),
+    [
+        (Float(64), float("nan"), "MySQL has no NaN and no infinity"),
+        (Bytes(4), b"12345", "a value is too long for the column"),
+    ],
+)
+def test_a_value_that_does_not_fit_stops_the_table_with_its_columns_name(
+    target: SqlMergeTarget, tmp_path: Path, kind: LogicalType, value: object, reason: str
 ) -> None:
-    """Guards NaN: MySQL would refuse it with a text that names no reason."""
-    columns = (*SCHEMA.columns[:1], Column("share", Float(64), "float8", ordinal=4))
+    """Guards NaN, which MySQL would refuse with a text that names no reason, and LOAD DATA, which
+    would cut a value and go on."""
+    columns = (*SCHEMA.columns[:1], Column("share", kind, "", ordinal=4))
     schema: TableSchema = replace(SCHEMA, columns=columns)
     target.begin_snapshot(TABLE, schema)
     target.load_snapshot_files(TABLE, schema, [])
     live = replace(TABLE, table_uuid=target.publish_snapshot(TABLE, schema, 10))
-    path = tmp_path / "nan.parquet"
+    path = tmp_path / "odd.parquet"
     arrow = pa.schema([*schema.arrow_schema(), pa.field("_delete", pa.bool_())])
-    row = {"id": 1, "share": float("nan"), "_delete": False}
+    row = {"id": 1, "share": value, "_delete": False}
     pq.write_table(pa.Table.from_pylist([row], arrow), path)
     with pytest.raises(ReplicationError) as caught:
         target.merge(live, FoldedBatch(schema, (str(path),), 20, 1))
     assert caught.value.code == "target:mysql-value"
-    assert caught.value.facts["reason"] == "column share: MySQL has no NaN and no infinity"
+    assert caught.value.facts["reason"] == f"column share: {reason}"
+
+
+def test_a_server_without_load_data_gets_the_same_rows(
+    target: SqlMergeTarget, live: TargetTable, copies: SqlDatabase, tmp_path: Path
+) -> None:
+    """Guards both ways to load: LOAD DATA LOCAL while the server allows it, and INSERTs once it
+    forbids it."""
+    seen = "SHOW GLOBAL STATUS LIKE 'Com_load'"
+    before = int(copies.execute(seen)[0][1])
+    target.merge(live, batch(tmp_path, 20, note="a\tb\\\n'é🙂"))
+    first = rows(copies)
+    assert int(copies.execute(seen)[0][1]) > before
+    copies.execute("SET GLOBAL local_infile = 0")
+    try:
+        target.merge(live, batch(tmp_path, 21, note="a\tb\\\n'é🙂"))
+        assert rows(copies)[0][1] == first[0][1] == "a\tb\\\n'é🙂"
+    finally:
+        copies.execute("SET GLOBAL local_infile = 1")
 
 
 @pytest.mark.parametrize("right", RIGHTS)

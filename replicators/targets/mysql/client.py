@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 
@@ -32,14 +32,14 @@ from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import Step
 from replicators.connectors.target import CurrentRows
 from replicators.targets.mysql import reading
-from replicators.targets.mysql.connections import Connection, connect, query
+from replicators.targets.mysql.connections import Connection, connect, query, send
 from replicators.targets.mysql.errors import Refused, translate
 from replicators.targets.mysql.index import key_index
-from replicators.targets.mysql.literals import inserts
+from replicators.targets.mysql.literals import inserts, lines, load_data
 from replicators.targets.mysql.params import MysqlTargetParams
 from replicators.targets.mysql.types import native, shown
 
-SERVER = "SELECT version(), @@lower_case_table_names, @@max_allowed_packet"
+SERVER = "SELECT version(), @@lower_case_table_names, @@max_allowed_packet, @@local_infile"
 TABLE = """
 SELECT t.TABLE_NAME, t.TABLE_COMMENT, t.TABLE_TYPE, c.COLUMN_NAME, c.COLUMN_TYPE,
        c.CHARACTER_SET_NAME, c.COLLATION_NAME
@@ -82,11 +82,13 @@ class MysqlClient(DbApiClient[Connection]):
         self._lock = threading.Lock()
 
     @cached_property
-    def _server(self) -> tuple[bool, bool, int]:
-        """Whether it is MariaDB, whether case counts in no name, and the longest statement."""
+    def _server(self) -> tuple[bool, bool, int, bool]:
+        """Whether it is MariaDB, whether case counts in no name, the longest statement, and whether
+        it takes rows as a file."""
         with self.asking() as connection:
-            version, folds, packet = query(connection, SERVER)[0]
-        return "mariadb" in str(version).lower(), bool(int(folds)), int(packet)
+            version, folds, packet, takes = query(connection, SERVER)[0]
+        is_mariadb = "mariadb" in str(version).lower()
+        return is_mariadb, bool(int(folds)), int(packet), bool(int(takes))
 
     @cached_property
     def dialect(self) -> SqlDialect:
@@ -142,22 +144,50 @@ class MysqlClient(DbApiClient[Connection]):
             self._loaded[names] = 0
 
     def load(self, names: Names, staged: StagedFiles, *, job: str, appends: bool = False) -> None:
-        """Fill a table by INSERTs in one transaction."""
+        """Fill a table in one transaction, by LOAD DATA or by INSERTs."""
         if not appends:
             self._make(names, staged.columns)
-        most, rows = min(INSERT_BYTES, self._server[2] - 1024), 0
-        before = self._loaded.get(names, 0) if appends else 0
+        rows, before = 0, self._loaded.get(names, 0) if appends else 0
 
         def is_done() -> bool:
             return self._count(names) == before + rows
 
         with self.transaction(is_done) as connection:
-            for batch in staged.read():
-                for text in inserts(quoted(names), batch, most):
-                    connection.query(text)
-                rows += batch.num_rows
+            sent = self._sent(connection, names, staged) if self._server[3] else None
+            rows = self._inserted(connection, names, staged) if sent is None else sent
         with self._lock:
             self._loaded[names] = before + rows
+
+    def _inserted(self, connection: Connection, names: Names, staged: StagedFiles) -> int:
+        most, rows = min(INSERT_BYTES, self._server[2] - 1024), 0
+        for batch in staged.read():
+            for text in inserts(quoted(names), batch, most):
+                connection.query(text)
+            rows += batch.num_rows
+        return rows
+
+    def _sent(self, connection: Connection, names: Names, staged: StagedFiles) -> int | None:
+        """The number of rows, loaded as a file; None, and nothing loaded, where an INSERT has to
+        say what is wrong: LOAD DATA changes a value that does not fit, and only warns."""
+        rows = 0
+
+        def parts() -> Iterator[memoryview]:
+            nonlocal rows
+            for batch in staged.read():
+                rows += batch.num_rows
+                yield lines(batch, self._server[2] - 1024)
+
+        try:
+            told = send(connection, load_data(quoted(names), staged.arrow), parts())
+        except pymysql.Error:  # also `TooLong`
+            if not connection.open:
+                raise
+        else:
+            if told == (rows, 0):
+                return rows
+        connection.rollback()
+        connection.begin()
+        return None
 
     def publish(
         self,

@@ -11,7 +11,7 @@ from replicators.connectors.model.types import Bytes, Float, Int, String
 from replicators.connectors.target import FitKind
 from replicators.targets.mysql import naming
 from replicators.targets.mysql.index import key_index
-from replicators.targets.mysql.literals import inserts
+from replicators.targets.mysql.literals import TooLong, inserts, lines, load_data
 from replicators.targets.mysql.types import fit_column, is_wider, shown
 
 
@@ -83,3 +83,19 @@ def test_rows_are_cut_into_statements_of_a_length() -> None:
     assert joined == whole.decode().removeprefix(begin.decode())
     assert joined.startswith("(0,'a\\'b\\\\c'),(1,NULL),(2,''),(3,'é🙂\n'),(4,'\x00'),")
     assert len(list(inserts("`t`", rows, 10))) == 100, "a row is never cut"
+
+
+def test_rows_as_lines_keep_what_a_line_may_not_have() -> None:
+    """Guards the lines of LOAD DATA: an end of a line within a text would begin another row, and
+    a text that looks like NULL would be NULL."""
+    texts = ["a\tb\\c\nd", None, "", "\\N", "é🙂\x00"]
+    rows = pa.record_batch(
+        {"t": pa.array(texts), "b": pa.array([b"\n\xff", None, b"", b"N", b"x"])}
+    )
+    wanted = "a\\tb\\\\c\\nd\t0aff\n\\N\t\\N\n\t\n\\\\N\t4e\né🙂\x00\t78\n"
+    assert bytes(lines(rows, 100)).decode() == wanted
+    assert bytes(lines(rows.slice(3, 1), 100)).decode() == "\\\\N\t4e\n"
+    assert bytes(lines(rows.slice(0, 0), 1)) == b""
+    assert load_data("`t`", rows.schema).endswith("(`t`, @c1) SET `b` = unhex(@c1)")
+    with pytest.raises(TooLong):
+        lines(rows, 8)
