@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import grpc
@@ -55,6 +56,7 @@ _CREATE = re.compile(
     r"PRIMARY KEY \((?P<key>[^)]*)\)",
     re.DOTALL,
 )
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 _CHECK = re.compile(r"CONSTRAINT `(?P<name>[^`]+)` CHECK \((?P<of>.*)\)")
 _KINDS = ("BOOL", "INT64", "FLOAT32", "FLOAT64", "NUMERIC", "STRING", "BYTES", "DATE", "TIMESTAMP",
           "JSON", "ARRAY")  # fmt: skip
@@ -76,9 +78,15 @@ class _Column:
     must: bool = False
     is_time: bool = False
 
-    @property
+    @cached_property
     def kind(self) -> str:
         return re.split(r"[(<]", self.type)[0]
+
+    @cached_property
+    def most(self) -> int:
+        """The longest text or bytes."""
+        limit = re.search(r"\((\d+)\)", self.type)
+        return int(limit[1]) if limit else MOST_TEXT if self.kind == "STRING" else MOST_CELL
 
 
 @dataclass
@@ -116,50 +124,68 @@ def _decoded(value: Value, column: _Column, name: str) -> Any:
         if column.must:
             raise Refused(Code.FAILED_PRECONDITION, f"{name} must not be NULL in table.")
         return None
-    if column.kind == "ARRAY" and which == "list_value":
+    kind = column.kind
+    if which == "string_value" and (stored := _STORES.get(kind)):
+        try:
+            return stored(value.string_value, column, name)
+        except ValueError as err:
+            raise _bad(column, name) from err
+    if kind == "ARRAY" and which == "list_value":
         item = _Column(column.type[6:-1])
         return json.dumps([_decoded(v, item, name) for v in value.list_value.values])
-    if column.kind == "BOOL" and which == "bool_value":
+    if kind == "BOOL" and which == "bool_value":
         return int(value.bool_value)
-    if column.kind.startswith("FLOAT"):
+    if kind.startswith("FLOAT"):
         if which == "number_value":
             return value.number_value
         if which == "string_value" and value.string_value in ("NaN", "Infinity", "-Infinity"):
             return value.string_value
-    elif which == "string_value" and column.kind != "BOOL":
-        return _text(value.string_value, column, name)
-    raise Refused(Code.FAILED_PRECONDITION, f"Invalid value for column {name}: {column.type}")
+    raise _bad(column, name)
 
 
-def _text(text: str, column: _Column, name: str) -> Any:
-    bad = Refused(Code.FAILED_PRECONDITION, f"Invalid value for column {name}: {column.type}")
-    try:
-        if column.kind == "INT64":
-            if not -(2**63) <= int(text) < 2**63:
-                raise bad
-            return int(text)
-        if column.kind == "NUMERIC":
-            whole, _, rest = text.lstrip("-").partition(".")
-            if not (whole + rest).isdigit() or len(whole) > 29 or len(rest.rstrip("0")) > 9:
-                raise bad
-            return text
-        if column.kind == "DATE":
-            return dt.date.fromisoformat(text).isoformat()
-        if column.kind == "TIMESTAMP":
-            if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", text):
-                raise bad
-            dt.datetime.fromisoformat(text[:19])
-            return text[:19] + "." + text[20:-1].ljust(9, "0") + "Z"
-        size = len(base64.b64decode(text, validate=True) if column.kind == "BYTES" else text)
-    except ValueError as err:
-        raise bad from err
-    limit = re.search(r"\((\d+)\)", column.type)
-    most = int(limit[1]) if limit else MOST_TEXT if column.kind == "STRING" else MOST_CELL
-    if size > most or len(text) > MOST_CELL * 4 // 3 + 4:
+def _bad(column: _Column, name: str) -> Refused:
+    return Refused(Code.FAILED_PRECONDITION, f"Invalid value for column {name}: {column.type}")
+
+
+def _int(text: str, column: _Column, name: str) -> int:
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        raise _bad(column, name)
+    return number
+
+
+def _numeric(text: str, column: _Column, name: str) -> str:
+    whole, _, rest = text.lstrip("-").partition(".")
+    if not (whole + rest).isdigit() or len(whole) > 29 or len(rest.rstrip("0")) > 9:
+        raise _bad(column, name)
+    return text
+
+
+def _date(text: str, column: _Column, name: str) -> str:
+    return dt.date.fromisoformat(text).isoformat()
+
+
+def _timestamp(text: str, column: _Column, name: str) -> str:
+    if not _TIMESTAMP.fullmatch(text):
+        raise _bad(column, name)
+    dt.datetime.fromisoformat(text[:19])
+    return text[:19] + "." + text[20:-1].ljust(9, "0") + "Z"
+
+
+def _text(text: str, column: _Column, name: str) -> str:
+    size = len(base64.b64decode(text, validate=True) if column.kind == "BYTES" else text)
+    if size > column.most or len(text) > MOST_CELL * 4 // 3 + 4:
         raise Refused(
             Code.FAILED_PRECONDITION, f"New value exceeds the maximum size limit for {name}"
         )
     return text
+
+
+_STORES = {
+    "INT64": _int, "NUMERIC": _numeric, "DATE": _date, "TIMESTAMP": _timestamp, "STRING": _text,
+    "BYTES": _text, "JSON": _text,
+}  # fmt: skip
+"""How a text is stored, by the column's kind."""
 
 
 class _Database:
@@ -258,7 +284,7 @@ class _Database:
         defined = [f"`{n}` {_STORED.get(c.kind, 'TEXT')}" for n, c in columns.items()]
         self.rows.execute(f"CREATE TABLE `{name}` ({', '.join(defined)})")
         quoted = ", ".join(f"`{k}`" for k in key)
-        self.rows.execute(f"CREATE INDEX `{uuid.uuid4().hex}` ON `{name}` ({quoted})")
+        self.rows.execute(f"CREATE UNIQUE INDEX `{uuid.uuid4().hex}` ON `{name}` ({quoted})")
         self.tables[name] = _Table(columns, key, checks)
 
     def _free(self, name: str, taken: Any) -> None:
@@ -397,35 +423,61 @@ class _Database:
         lacking = [n for n in table.key if n not in one.columns]
         if lacking:
             raise Refused(Code.FAILED_PRECONDITION, f"{lacking[0]} must be in the mutation")
-        names = list(one.columns)
-        where = " AND ".join(f"`{n}` IS ?" for n in table.key)
-        put = ", ".join(f"`{n}`" for n in names)
-        insert = f"INSERT INTO `{one.table}` ({put}) VALUES ({', '.join('?' * len(names))})"
-        update = f"UPDATE `{one.table}` SET {', '.join(f'`{n}` = ?' for n in names)} WHERE {where}"
-        for row in one.values:
-            if len(row.values) != len(names):
-                raise Refused(Code.INVALID_ARGUMENT, "Wrong number of values")
-            values = [
-                now if c.is_time and v.string_value == COMMIT_TIME else _decoded(v, c, n)
-                for v, c, n in zip(row.values, columns, names, strict=True)
-            ]
-            by_name = dict(zip(names, values, strict=True))
-            key = [by_name[n] for n in table.key]
+        rows = [row.values for row in one.values]
+        names, width = list(one.columns), len(one.columns)
+        if any(len(row) != width for row in rows):
+            raise Refused(Code.INVALID_ARGUMENT, "Wrong number of values")
+        cells = [
+            [_put_value(v, c, n, now) for v in values]
+            for values, c, n in zip(zip(*rows, strict=True), columns, names, strict=False)
+        ]
+        places = [names.index(n) for n in table.key]
+        for key in zip(*(cells[p] for p in places), strict=True):
             if sum(len(str(k).encode()) for k in key) > MOST_KEY:
                 raise Refused(Code.INVALID_ARGUMENT, "Key exceeds the maximum size limit: 8192")
+        if which != "update":
+            for name, column in table.columns.items():
+                if column.must and name not in names:
+                    raise Refused(Code.FAILED_PRECONDITION, f"{name} must be specified")
+        self._store(which, one.table, names, cells, places)
+
+    def _store(
+        self, which: str, table: str, names: list[str], cells: list[list[Any]], places: list[int]
+    ) -> None:
+        """Put decoded columns into a table. `places`: where the key's columns are among them."""
+        put, key = ", ".join(f"`{n}`" for n in names), [names[p] for p in places]
+        insert = f"INSERT INTO `{table}` ({put}) VALUES ({', '.join('?' * len(names))})"
+        where = " AND ".join(f"`{n}` IS ?" for n in key)
+        has_null = any(None in cells[p] for p in places)  # SQLite's index takes them as different
+        if which in ("insert_or_update", "replace") and not has_null:
+            others = [n for n in names if n not in key]
+            same = ", ".join(f"`{n}` = excluded.`{n}`" for n in others)
+            on = f" ON CONFLICT ({', '.join(f'`{n}`' for n in key)}) DO "
+            insert += on + (f"UPDATE SET {same}" if same else "NOTHING")
+            if which == "replace":
+                keys = zip(*(cells[p] for p in places), strict=True)
+                self.rows.executemany(f"DELETE FROM `{table}` WHERE {where}", keys)
+            self.rows.executemany(insert, zip(*cells, strict=True))
+            return
+        update = f"UPDATE `{table}` SET {', '.join(f'`{n}` = ?' for n in names)} WHERE {where}"
+        for row in zip(*cells, strict=True):
+            found = [row[p] for p in places]
             if which in ("update", "insert_or_update"):
-                if self.rows.execute(update, [*values, *key]).rowcount:
+                if self.rows.execute(update, [*row, *found]).rowcount:
                     continue
                 if which == "update":
-                    raise Refused(Code.NOT_FOUND, f"Row {key} in table {one.table} is missing.")
+                    raise Refused(Code.NOT_FOUND, f"Row {found} in table {table} is missing.")
             elif which == "replace":
-                self.rows.execute(f"DELETE FROM `{one.table}` WHERE {where}", key)
-            elif self.rows.execute(f"SELECT 1 FROM `{one.table}` WHERE {where}", key).fetchone():
-                raise Refused(Code.ALREADY_EXISTS, f"Row {key} in {one.table} already exists")
-            for name, column in table.columns.items():
-                if column.must and name not in by_name:
-                    raise Refused(Code.FAILED_PRECONDITION, f"{name} must be specified")
-            self.rows.execute(insert, values)
+                self.rows.execute(f"DELETE FROM `{table}` WHERE {where}", found)
+            elif self.rows.execute(f"SELECT 1 FROM `{table}` WHERE {where}", found).fetchone():
+                raise Refused(Code.ALREADY_EXISTS, f"Row {found} in {table} already exists")
+            self.rows.execute(insert, row)
+
+
+def _put_value(value: Value, column: _Column, name: str, now: str) -> Any:
+    if column.is_time and value.string_value == COMMIT_TIME:
+        return now
+    return _decoded(value, column, name)
 
 
 class SpannerServer:
@@ -520,10 +572,12 @@ class SpannerServer:
         """A database, for tests that look into it."""
         return next(d for path, d in self._databases.items() if path.endswith(f"/{name}"))
 
-    def rows(self, database: str, table: str) -> list[dict[str, Any]]:
-        """All rows of a table, as they are stored."""
+    def rows(self, database: str, table: str, **where: Any) -> list[dict[str, Any]]:
+        """A table's rows with these values, as they are stored."""
+        shown = " AND ".join(f"`{name}` = ?" for name in where) or "1"
         with self._lock:
-            found = self.database(database).rows.execute(f"SELECT * FROM `{table}`")
+            text = f"SELECT * FROM `{table}` WHERE {shown}"
+            found = self.database(database).rows.execute(text, list(where.values()))
             names = [d[0] for d in found.description]
             return [dict(zip(names, row, strict=True)) for row in found]
 
