@@ -91,6 +91,19 @@ LINES = {
         "backlog_into",
         "1.6 million waiting changes into a MySQL server, beside dlt",
     ),
+    "snowflake-backlog": (
+        "backlog_into",
+        "400,000 waiting changes into an emulator of Snowflake, beside dlt",
+    ),
+    "redshift-backlog": (
+        "backlog_into",
+        "400,000 waiting changes into a server that plays Redshift, beside dlt",
+    ),
+    "spanner-backlog": (
+        "backlog_into",
+        "160,000 waiting changes into a server that plays Spanner, beside a loop with the client "
+        "library",
+    ),
     "feed-encode": (
         "feed_encode",
         "changes into the messages of a feed, in JSON and Avro, beside a call for each row",

@@ -1,7 +1,7 @@
-"""Lines `postgresql-backlog`, `bigquery-backlog` and `mysql-backlog`: 1.6 million row changes wait
-in PostgreSQL's log while the run stands still. The lines measure from the run's continuation until
-a reader sees the last change in the target. The peers are PostgreSQL's own logical replication,
-whose subscription is disabled meanwhile, and dlt."""
+"""Lines `postgresql-backlog`, `bigquery-backlog` and those like them: up to 1.6 million row changes
+wait in PostgreSQL's log while the run stands still. The lines measure from the run's continuation
+until a reader sees the last change in the target. The peers are PostgreSQL's own logical
+replication, whose subscription is disabled meanwhile, and dlt."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ FIRST, LAST = -2, -1
 WAY = Way("connectorx", "parquet")
 NATIVE = "logical replication"
 DLT = (
-    "dlt has no reader of the log. It merges the rows whose key is above the last one that it "
-    "has, which are all rows that the changes leave; it sees neither deletes nor what a row was "
+    "The peer has no reader of the log. It merges the rows whose key is above the last one that "
+    "it has, which are all rows that the changes leave; it sees neither deletes nor what a row was "
     "before. Its figure counts all changes all the same. It ran once, and its clock begins after "
     "its imports."
 )
@@ -39,9 +39,9 @@ DLT = (
 class Changes:
     """The changes of a source: inserts, updates of half of the rows, deletes of a tenth."""
 
-    def __init__(self, source: EmbeddedPostgres) -> None:
+    def __init__(self, source: EmbeddedPostgres, inserts: int = INSERTS) -> None:
         self.source = source
-        self.inserts = place.scaled(INSERTS, 10 * STEP)
+        self.inserts = place.scaled(inserts, 10 * STEP)
         self.updates, self.deletes = self.inserts // 2, self.inserts // 10
         self.count = self.inserts + self.updates + self.deletes
 
@@ -110,7 +110,7 @@ def _emulated(line: str) -> list[Result]:
         EmbeddedPostgres(fsync=False, options=SERVER) as source,
         ExitStack() as stack,
     ):
-        changes = Changes(source)
+        changes = Changes(source, there.rows // 4)
         changes.prepare()
         process = begin_dlt(stack, folder, source, into, there.ways[-1])
         ours, spent, waited = run(folder, source, into, changes)
@@ -122,8 +122,9 @@ def _emulated(line: str) -> list[Result]:
     mine = changes.count / ours
     ratio = round(mine / peer.value, 2) if peer.value else None
     note = (
-        f"{ours:.1f} s from going on to the last change in {there.said}, read from the log, "
-        f"decoded and merged. {share(ours, waited)}CPU seconds: {spent}. {DLT}"
+        f"{changes.count:,} changes; {ours:.1f} s from going on to the last change in "
+        f"{there.said}, read from the log, decoded and merged. {share(ours, waited)}"
+        f"CPU seconds: {spent}. {DLT}"
     )
     return [
         Result(line, "row changes/s", round(mine), 3, (peer,), ratio, checked=checked, note=note)
