@@ -29,6 +29,7 @@ JARS = ROOT / "var" / "jars"
 SEARCH = ROOT / "var" / "opensearch"
 KAFKA = ROOT / "var" / "kafka"
 REST_CATALOG = ROOT / "var" / "iceberg-rest"
+HDFS = ROOT / "var" / "hdfs"
 APICURIO = ROOT / "var" / "apicurio"
 REGISTRY = "io.apicurio:apicurio-registry-app:3.0.9:tar.gz:all"
 AZURITE = ROOT / "var" / "azurite"
@@ -51,6 +52,7 @@ JAR_LIST = Stamp(JARS / ".stamp", (ROOT / "jars" / "pom.xml",))
 SEARCH_LIST = Stamp(SEARCH / ".stamp", (ROOT / "jars" / "opensearch.xml",))
 KAFKA_LIST = Stamp(KAFKA / ".stamp", (ROOT / "jars" / "kafka.xml",))
 REST_CATALOG_LIST = Stamp(REST_CATALOG / ".stamp", (ROOT / "jars" / "iceberg-rest.xml",))
+HDFS_LIST = Stamp(HDFS / ".stamp", (ROOT / "jars" / "hdfs.xml",))
 AZURITE_LIST = Stamp(AZURITE / ".stamp", (), salt=AZURITE_PACKAGE)
 APICURIO_LIST = Stamp(APICURIO / ".stamp", (), salt=REGISTRY)
 CLASSES = Stamp(
@@ -220,6 +222,11 @@ def kafka_broker() -> None:
 def rest_catalog() -> None:
     """Download the jars of Iceberg's own REST catalog for the tests."""
     copy_jars("iceberg-rest", "iceberg-rest.xml", REST_CATALOG, REST_CATALOG_LIST)
+
+
+def hdfs() -> None:
+    """Download the jars of HDFS, 40 MB. Set-up does not: the long tests that need them do."""
+    copy_jars("hdfs", "hdfs.xml", HDFS, HDFS_LIST)
 
 
 def schema_registry() -> None:

@@ -33,6 +33,7 @@ def test_each_group_has_one_heading_and_its_fields_follow_it() -> None:
         "Bucket of S3",
         "Bucket of Google Cloud Storage",
         "Container of Azure",
+        "HDFS",
     ]
 
 

@@ -9,10 +9,11 @@ from replicators.connectors.problems.message import Help, Message, Retry, of_tab
 MESSAGES: Mapping[str, Message] = {
     "target:store-classes": Message(
         "Spark may lack the store's classes",
-        "The warehouse lies in a store other than S3, Google Cloud Storage and Azure. The classes "
-        "that Spark needs for it do not come with this version.",
-        "Choose a folder or a bucket of these, or use a Spark of your own "
-        "(REPLICATOR_SPARK_REMOTE or REPLICATOR_SPARK_MASTER) that has the store's connector.",
+        "The warehouse lies in a store that this version brings no classes for, or in HDFS without "
+        "a WebHDFS address.",
+        "Enter WebHDFS address, or choose a folder or a bucket of S3, Google or Azure, or use a "
+        "Spark of your own (REPLICATOR_SPARK_REMOTE or REPLICATOR_SPARK_MASTER) that has the "
+        "store's connector.",
         "Without these classes the run fails at its start.",
     ),
     "target:gcs-key": Message(
@@ -49,6 +50,29 @@ MESSAGES: Mapping[str, Message] = {
         "token the rights to read, add, create, write, delete and list. See that the account lets "
         "keys sign in, where one is entered, and this machine's address in.",
         "The check writes, reads, lists and deletes a small file, as a run does.",
+        help=Help.EDIT,
+    ),
+    "target:hdfs-rights": Message(
+        "A right is missing in HDFS",
+        "This user may not {act} the warehouse's folder in `{bucket}`.",
+        "Make the folder and give it to the user: hdfs dfs -mkdir /warehouse; hdfs dfs -chown "
+        "replicator /warehouse. Or enter another HDFS user.",
+        "The check writes, reads, lists and deletes a small file, as a run does.",
+        help=Help.EDIT,
+    ),
+    "target:hdfs-login": Message(
+        "HDFS asks for a sign-in",
+        "The cluster asks for Kerberos or another sign-in, which is not supported.",
+        "Choose a cluster that takes users by their names, or another store.",
+        "Nothing can be read or written there.",
+        help=Help.EDIT,
+    ),
+    "target:hdfs-unknown": Message(
+        "No WebHDFS at this address",
+        "A server answers at the WebHDFS address, but not as a namenode or an HttpFS gateway does.",
+        "Enter the namenode's HTTP address, such as http://namenode:9870, or that of an HttpFS "
+        "gateway.",
+        "This program reads and writes there by WebHDFS.",
         help=Help.EDIT,
     ),
     "target:layout-column": of_table(

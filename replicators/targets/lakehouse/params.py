@@ -20,7 +20,7 @@ from replicators.targets.lakehouse import layout, rules, stores
 from replicators.targets.lakehouse.glue import Glue
 from replicators.targets.lakehouse.hive import Metastore, uri_fault
 from replicators.targets.lakehouse.servers import CatalogServer, address_fault
-from replicators.targets.lakehouse.stores import Store, adls, gcs, s3
+from replicators.targets.lakehouse.stores import Store, adls, gcs, hdfs, s3
 from replicators.targets.lakehouse.stores.s3 import S3
 
 JDBC, REST, GLUE, HIVE = "jdbc", "rest", "glue", "hive"
@@ -53,6 +53,7 @@ _CATALOG, _NAMES, _TABLES, _VERSIONS = "Catalog", "Names", "Tables", "Older vers
 _BUCKET = "Bucket of S3"
 _GOOGLE = "Bucket of Google Cloud Storage"
 _AZURE = "Container of Azure"
+_HDFS = "HDFS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,8 @@ class LakehouseParams:
         "Warehouse",
         help="Folder that holds the tables, for example /data/warehouse, or a bucket: "
         "s3://bucket/warehouse, gs://bucket/warehouse or "
-        "abfss://container@account.dfs.core.windows.net/warehouse. Other stores need a Spark "
-        "that has their connector.",
+        "abfss://container@account.dfs.core.windows.net/warehouse, or in HDFS: "
+        "hdfs://namenode:8020/warehouse",
         secrets_go=_KEYS_GO,
         check=location_fault,
     )
@@ -211,6 +212,8 @@ class LakehouseParams:
     adls_key: str = adls.key(_AZURE)
     adls_sas: str = adls.sas(_AZURE)
     adls_endpoint: str = adls.endpoint(_AZURE)
+    hdfs_web: str = hdfs.web(_HDFS)
+    hdfs_user: str = hdfs.user(_HDFS)
     catalog_warehouse: str = param(
         "Catalog's warehouse",
         group=_CATALOG,
@@ -479,6 +482,7 @@ def places(params: LakehouseParams) -> tuple[Place, ...]:
         "S3 endpoint": params.s3_endpoint,
         "GCS endpoint": params.gcs_endpoint,
         "Azure endpoint": params.adls_endpoint,
+        "WebHDFS address": params.hdfs_web,
     }
     found += tuple(host_place(where, label) for label, where in asked.items() if where)
     if params.is_rest:

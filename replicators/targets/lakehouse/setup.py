@@ -49,7 +49,9 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
         "give them to the machine's identity. For a container of Azure "
         "(`abfss://container@account.dfs.core.windows.net/warehouse`), enter the account's key or "
         "a SAS token, or grant the machine's identity the role Storage Blob Data Contributor. "
-        "Tables appear below the warehouse; nothing that is there already is touched.",
+        "For a folder in HDFS (`hdfs://namenode:8020/warehouse`), enter the namenode's HTTP "
+        "address and the user who owns the folder. Tables appear below the warehouse; nothing that "
+        "is there already is touched.",
     )
     if values.get("format", "iceberg") != "iceberg":
         return (place, _HIVE) if values.get("delta_catalog") == "hive" else (place,)

@@ -18,9 +18,10 @@ from replicators.connectors.storage import Storage, looked
 from replicators.connectors.target import SnapshotPlace
 from replicators.targets.lakehouse import conf
 from replicators.targets.lakehouse.params import LakehouseParams, places
-from replicators.targets.lakehouse.stores import Store, one_name
+from replicators.targets.lakehouse.stores import Store, blocks, one_name
 from replicators.targets.lakehouse.stores.adls import Adls
 from replicators.targets.lakehouse.stores.gcs import Gcs
+from replicators.targets.lakehouse.stores.hdfs import Hdfs
 from replicators.targets.lakehouse.stores.renewed import Renewed
 from tests.google_tokens import Tokens, google_tokens, key
 
@@ -29,6 +30,8 @@ GOOGLE = {"warehouse": "gs://bucket/lake", "catalog_uri": "sqlite:////c.db"}
 ENDPOINT = "http://127.0.0.1:4443"
 HOST = "account.dfs.core.windows.net"
 AZURE = {"warehouse": f"abfss://lake@{HOST}/w", "catalog_uri": "sqlite:////c.db"}
+HADOOP = {"warehouse": "hdfs://namenode:8020/lake", "catalog_uri": "sqlite:////c.db"}
+WEB = {"hdfs_web": "http://namenode:9870"}
 ACCOUNT_KEY = "c2VjcmV0LXdvcmQ="
 SAS = "sv=2024-11-04&sp=racwdl&sig=c2VjcmV0LXdvcmQ%3D"
 AUTH = f"spark.hadoop.fs.azure.account.auth.type.{HOST}"
@@ -246,6 +249,67 @@ def test_an_emulator_of_azure_is_asked_without_encryption() -> None:
 )
 def test_an_answer_of_azure_has_a_code(said: str, code: str) -> None:
     assert Adls(HOST).code(said) == f"target:{code}"
+
+
+@pytest.mark.parametrize(
+    ("values", "faulty"),
+    [
+        ({"hdfs_user": "me"}, "hdfs_user"),
+        ({**WEB, "hdfs_user": "me&op=DELETE"}, "hdfs_user"),
+        ({**WEB, "warehouse": "hdfs:///lake"}, "warehouse"),
+        ({"hdfs_web": "namenode:9870"}, "hdfs_web"),
+        ({**WEB, "warehouse": "/data"}, "hdfs_web"),
+    ],
+)
+def test_a_fault_in_the_fields_of_hdfs_is_named(values: dict[str, str], faulty: str) -> None:
+    with pytest.raises(InvalidParams) as caught:
+        params(**{**HADOOP, **values})
+    assert list(caught.value.errors) == [faulty]
+
+
+def test_spark_gets_the_user_of_hdfs_by_its_environment() -> None:
+    """Guards who owns the files: Hadoop's client reads the user from there."""
+    given = params(**HADOOP, **WEB, hdfs_user="lakes")
+    assert conf.driver_environment(given) == {"HADOOP_USER_NAME": "lakes"}
+    assert not (given.store.jars or given.store.spark_conf())
+    assert [(p.value, p.port) for p in places(given)][:2] == [("namenode", 0), ("namenode", 9870)]
+    assert conf.driver_environment(params(**HADOOP, **WEB)) == {}
+    assert params(**HADOOP).store == Store()
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("[AccessControlException] status=403", "hdfs-rights"),
+        ("[HTTP] status=401", "hdfs-login"),
+        ("[HTTP] status=404", "hdfs-unknown"),
+        ("no WebHDFS answers", "hdfs-unknown"),
+        ("[StandbyException] status=403", "unreachable"),
+    ],
+)
+def test_an_answer_of_hdfs_has_a_code(said: str, code: str) -> None:
+    assert Hdfs().code(said) == f"target:{code}"
+
+
+def test_what_a_datanode_refuses_does_not_become_a_files_bytes() -> None:
+    """Guards reads and writes by ranges: a short answer, and an error in the midst of a file."""
+    short = blocks.reader(lambda start, length: b"x" * (length - 1), 10)
+    with pytest.raises(OSError, match="10 bytes were asked for, and 9 came"):
+        short.read()
+    sent: list[Any] = []
+
+    def send(number: int, data: bytes) -> None:
+        sent.append(number)
+        raise OSError("refused")
+
+    writer = blocks.Writer(send, sent.append)
+    with pytest.raises(OSError, match="refused"):
+        writer.write(b"x" * (9 << 20))
+    writer.close()
+    assert sent == [0], "a file that lacks a block is not ended"
+    empty: list[int] = []
+    blocks.Writer(send, empty.append).close()
+    assert empty == [0]
 
 
 def test_pyiceberg_reads_azure_by_the_stores_own_file_system() -> None:

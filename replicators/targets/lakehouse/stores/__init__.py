@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from replicators.targets.lakehouse.stores import adls, gcs, s3
+from replicators.targets.lakehouse.stores import adls, gcs, hdfs, s3
 from replicators.targets.lakehouse.stores.kind import Store
 
 __all__ = ["Store", "faults", "one_name", "store_of"]
 
-_KINDS: tuple[Any, ...] = (s3, gcs, adls)
+_KINDS: tuple[Any, ...] = (s3, gcs, adls, hdfs)
 
 
 def one_name(url: str) -> str:
