@@ -6,30 +6,13 @@ import re
 
 import pyarrow as pa
 
+from replicators.connectors.fits import TypeTable, as_text, integers, widened
 from replicators.connectors.model.schema import Column
-from replicators.connectors.model.types import (
-    Array,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Enum,
-    Float,
-    Int,
-    Json,
-    LogicalType,
-    String,
-    Time,
-    Timestamp,
-    Unsupported,
-    Uuid,
-    arrow_type,
-)
+from replicators.connectors.model.types import Array, Date, Decimal, Timestamp, arrow_type
 from replicators.connectors.target import Fit, FitKind
 
 NUMERIC_SCALE, NUMERIC_WHOLE = 9, 29
 """The digits behind and before the point that NUMERIC holds. BIGNUMERIC holds 38 and 38."""
-_AS_TEXT = "kept as text"
 _NO_NULLS = (
     "BigQuery's arrays hold no NULL: elements that are NULL are left out, and an array that is "
     "NULL becomes an empty one"
@@ -39,66 +22,36 @@ _CLUSTERED = frozenset({"BIGNUMERIC", "BOOL", "DATE", "DATETIME", "INT64", "NUME
 _NUMBER = re.compile(r"(?P<name>big)?numeric(?:\((?P<p>\d+)(?:,\s*(?P<s>\d+))?\))?")
 
 
-def _integer(kind: Int) -> Fit:
-    if kind.bits > 64:
-        return Fit(FitKind.UNSUPPORTED, "", f"there is no integer of {kind.bits} bits")
-    if kind.bits == 64:
-        return (
-            Fit(FitKind.EXACT, "INT64") if kind.signed else Fit(FitKind.WIDENED, "NUMERIC(20, 0)")
-        )
-    return Fit(FitKind.WIDENED, "INT64")
-
-
-def _decimal(kind: Decimal) -> Fit:
+def _decimal(kind: Decimal) -> str:
     is_small = kind.scale <= NUMERIC_SCALE and kind.precision - kind.scale <= NUMERIC_WHOLE
-    name = "NUMERIC" if is_small else "BIGNUMERIC"
-    return Fit(FitKind.EXACT, f"{name}({kind.precision}, {kind.scale})")
+    return f"{'NUMERIC' if is_small else 'BIGNUMERIC'}({kind.precision}, {kind.scale})"
 
 
-def _array(kind: Array) -> Fit:
-    inner = fit(kind.of)
-    if inner.kind is FitKind.UNSUPPORTED:
-        return inner
-    return Fit(FitKind.LOSSY, f"ARRAY<{inner.native}>", _NO_NULLS)
+def _array(kind: Array, items: Fit) -> Fit:
+    return Fit(FitKind.LOSSY, f"ARRAY<{items.native}>", _NO_NULLS)
 
 
-def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
-    """BigQuery's type for a neutral type, and how its values change. Nothing becomes text without a
-    note."""
-    match kind:
-        case Boolean():
-            return Fit(FitKind.EXACT, "BOOL")
-        case Int():
-            return _integer(kind)
-        case Decimal():
-            return _decimal(kind)
-        case Float(bits=bits):
-            return Fit(FitKind.EXACT if bits == 64 else FitKind.WIDENED, "FLOAT64")
-        case String():
-            return Fit(FitKind.EXACT, "STRING")
-        case Bytes():
-            return Fit(FitKind.EXACT, "BYTES")
-        case Date():
-            return Fit(FitKind.EXACT, "DATE")
-        case Timestamp(zone=zone):
-            return Fit(FitKind.EXACT, "TIMESTAMP" if zone else "DATETIME")
-        case Time():
-            return Fit(FitKind.EXACT, "TIME")
-        case Json():
-            note = "kept as text: BigQuery's JSON would round numbers and sort keys (PARSE_JSON)"
-            return Fit(FitKind.WIDENED, "STRING", note)
-        case Uuid() | Enum():
-            return Fit(FitKind.WIDENED, "STRING", _AS_TEXT)
-        case Array():
-            return _array(kind)
-        case Unsupported(native=native):
-            return Fit(FitKind.UNSUPPORTED, "", f"type {native} is not known")
-    raise ValueError(f"no fit for {kind}")
-
-
-def native(column: Column) -> str:
-    """The text of a column's type, as CREATE TABLE has it."""
-    return fit(column.type).native
+_SMALL = {bits: widened("INT64") for bits in (8, 16, 24, 32)}
+TYPES = TypeTable(
+    boolean="BOOL",
+    integer=integers({**_SMALL, 64: "INT64"}, {**_SMALL, 64: widened("NUMERIC(20, 0)")}),
+    decimal=_decimal,
+    floats={32: widened("FLOAT64"), 64: "FLOAT64"},
+    text="STRING",
+    binary="BYTES",
+    date="DATE",
+    time="TIME",
+    timestamp="DATETIME",
+    moment="TIMESTAMP",
+    json=as_text(
+        "STRING", "kept as text: BigQuery's JSON would round numbers and sort keys (PARSE_JSON)"
+    ),
+    uuid=as_text("STRING"),
+    enum=as_text("STRING"),
+    array=_array,
+)
+"""Nothing becomes text without a note."""
+fit, native = TYPES.fit, TYPES.native
 
 
 def arrow(column: Column) -> pa.DataType:

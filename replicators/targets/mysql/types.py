@@ -8,31 +8,14 @@ from __future__ import annotations
 
 import re
 
+from replicators.connectors.fits import Rule, TypeTable, as_text, integers, widened
 from replicators.connectors.model.schema import Column
-from replicators.connectors.model.types import (
-    Array,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Enum,
-    Float,
-    Int,
-    Json,
-    LogicalType,
-    String,
-    Time,
-    Timestamp,
-    Unsupported,
-    Uuid,
-)
+from replicators.connectors.model.types import Bytes, Decimal, Float
 from replicators.connectors.target import Fit, FitKind
 
 LONGEST_INLINE = 1024
 """Bytes of a limited length up to this are a VARBINARY, which an index can hold whole."""
 MOST_DIGITS, MOST_SCALE = 65, 30
-_AS_TEXT = "kept as text"
-_AS_JSON = "kept as a JSON list in text"
 _NO_NAN = "MySQL has no NaN and no infinity: a row with such a value stops the table"
 _INTEGERS = {8: "tinyint", 16: "smallint", 24: "mediumint", 32: "int", 64: "bigint"}
 _TEXT = "longtext"
@@ -40,50 +23,35 @@ _NUMBERS = re.compile(r"(?:double|float)\b.*", re.IGNORECASE)
 _UUID = "char(36) character set ascii collate ascii_bin"
 
 
-def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
-    """The type for a neutral type, and how its values change. Text is without its collation."""
-    match kind:
-        case Boolean():
-            return Fit(FitKind.EXACT, "tinyint(1)")
-        case Int():
-            return _integer(kind)
-        case Decimal(precision=precision, scale=scale):
-            if scale > MOST_SCALE:
-                return Fit(FitKind.WIDENED, _TEXT, _AS_TEXT)
-            return Fit(FitKind.EXACT, f"decimal({precision},{scale})")
-        case Float(bits=bits):
-            return Fit(FitKind.LOSSY, "float" if bits == 32 else "double", _NO_NAN)
-        case Bytes(length=length):
-            is_short = length is not None and 0 < length <= LONGEST_INLINE
-            return Fit(FitKind.EXACT, f"varbinary({length})" if is_short else "longblob")
-        case Date():
-            return Fit(FitKind.EXACT, "date")
-        case Time():
-            return Fit(FitKind.EXACT, "time(6)")
-        case Timestamp(zone=zone):
-            return Fit(FitKind.WIDENED if zone else FitKind.EXACT, "datetime(6)",
-                       "kept in UTC" if zone else "")  # fmt: skip
-        case Uuid():
-            return Fit(FitKind.WIDENED, _UUID, _AS_TEXT)
-        case String():
-            return Fit(FitKind.EXACT, _TEXT)
-        case Json() | Enum():
-            return Fit(FitKind.WIDENED, _TEXT, _AS_TEXT)
-        case Array(of=of):
-            inner = fit(of)
-            if inner.kind is FitKind.UNSUPPORTED:
-                return inner
-            return Fit(FitKind.WIDENED, _TEXT, _AS_JSON)
-        case Unsupported(native=native):
-            return Fit(FitKind.UNSUPPORTED, "", f"type {native} is not known")
-    raise ValueError(f"no fit for {kind}")
+def _decimal(kind: Decimal) -> Rule:
+    return as_text(_TEXT) if kind.scale > MOST_SCALE else f"decimal({kind.precision},{kind.scale})"
 
 
-def _integer(kind: Int) -> Fit:
-    native = _INTEGERS.get(kind.bits)
-    if native is None:
-        return Fit(FitKind.UNSUPPORTED, "", f"there is no integer of {kind.bits} bits")
-    return Fit(FitKind.EXACT, native if kind.signed else f"{native} unsigned")
+def _binary(kind: Bytes) -> str:
+    is_short = kind.length is not None and 0 < kind.length <= LONGEST_INLINE
+    return f"varbinary({kind.length})" if is_short else "longblob"
+
+
+TYPES = TypeTable(
+    boolean="tinyint(1)",
+    integer=integers(_INTEGERS, {bits: f"{name} unsigned" for bits, name in _INTEGERS.items()}),
+    decimal=_decimal,
+    floats={
+        bits: Fit(FitKind.LOSSY, name, _NO_NAN) for bits, name in ((32, "float"), (64, "double"))
+    },
+    text=_TEXT,
+    binary=_binary,
+    date="date",
+    time="time(6)",
+    timestamp="datetime(6)",
+    moment=widened("datetime(6)", "kept in UTC"),
+    json=as_text(_TEXT),
+    uuid=as_text(_UUID),
+    enum=as_text(_TEXT),
+    array=lambda kind, items: widened(_TEXT, "kept as a JSON list in text"),
+)
+"""Text is without its collation."""
+fit = TYPES.fit
 
 
 def fit_column(column: Column) -> Fit:

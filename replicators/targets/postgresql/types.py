@@ -12,23 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from replicators.connectors.fits import TypeTable, as_text, integers, widened
 from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import (
     Array,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
     Enum,
-    Float,
-    Int,
     Json,
-    LogicalType,
     String,
-    Time,
-    Timestamp,
-    Unsupported,
-    Uuid,
 )
 from replicators.connectors.target import Fit, FitKind
 
@@ -49,66 +39,39 @@ _SAME = re.compile(
 _NUMBER = re.compile(r"(?:numeric|decimal)(\(\d+,-?\d+\)|\(\d+\))?(?: unsigned)?(?: zerofill)?")
 _EXTENSION = re.compile(r'(?:"[^"]+"\.|\w+\.)?(' + "|".join(EXTENSIONS) + ")")
 _NAME = re.compile(r'(?:("(?:[^"]|"")+"|[^".()\s]+)\.)?("(?:[^"]|"")+"|[^".()\s]+)')
-_KEPT_AS_TEXT = "kept as text"
-
-
-def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
-    """The type for a neutral type, and how its values change."""
-    match kind:
-        case Boolean():
-            return Fit(FitKind.EXACT, "boolean")
-        case Int():
-            return _integer(kind)
-        case Decimal(precision=precision, scale=scale):
-            return Fit(FitKind.EXACT, f"numeric({precision},{scale})")
-        case Float(bits=bits):
-            return Fit(FitKind.EXACT, "real" if bits == 32 else "double precision")
-        case String():
-            return Fit(FitKind.EXACT, "text")
-        case Bytes():
-            return Fit(FitKind.EXACT, "bytea")
-        case Date():
-            return Fit(FitKind.EXACT, "date")
-        case Time():
-            return Fit(FitKind.EXACT, "time without time zone")
-        case Timestamp(zone=zone):
-            return Fit(FitKind.EXACT, f"timestamp {'with' if zone else 'without'} time zone")
-        case Json():
-            return Fit(FitKind.EXACT, "json")
-        case Uuid():
-            return Fit(FitKind.EXACT, "uuid")
-        case Enum():
-            return Fit(FitKind.WIDENED, "text", _KEPT_AS_TEXT)
-        case Array():
-            return _of_items(fit(kind.of))
-        case Unsupported(native=native):
-            return Fit(FitKind.UNSUPPORTED, "", f"type {native} is not known")
-    raise ValueError(f"no fit for {kind}")
-
-
-def _integer(kind: Int) -> Fit:
-    match kind:
-        case Int(bits=16, signed=True):
-            return Fit(FitKind.EXACT, "smallint")
-        case Int(bits=32, signed=True):
-            return Fit(FitKind.EXACT, "integer")
-        case Int(bits=64, signed=True):
-            return Fit(FitKind.EXACT, "bigint")
-        case Int(bits=64):
-            return Fit(FitKind.WIDENED, "numeric(20,0)")
-        case Int(bits=bits) if bits < 16:
-            return Fit(FitKind.WIDENED, "smallint")
-        case Int(bits=16):
-            return Fit(FitKind.WIDENED, "integer")
-        case Int(bits=32):
-            return Fit(FitKind.WIDENED, "bigint")
-    return Fit(FitKind.UNSUPPORTED, "", f"there is no integer of {kind.bits} bits")
 
 
 def _of_items(items: Fit) -> Fit:
     if items.kind is FitKind.UNSUPPORTED:
         return items
     return replace(items, native=f"{items.native}[]")
+
+
+TYPES = TypeTable(
+    boolean="boolean",
+    integer=integers(
+        {8: widened("smallint"), 16: "smallint", 32: "integer", 64: "bigint"},
+        {
+            8: widened("smallint"),
+            16: widened("integer"),
+            32: widened("bigint"),
+            64: widened("numeric(20,0)"),
+        },
+    ),
+    decimal=lambda kind: f"numeric({kind.precision},{kind.scale})",
+    floats={32: "real", 64: "double precision"},
+    text="text",
+    binary="bytea",
+    date="date",
+    time="time without time zone",
+    timestamp="timestamp without time zone",
+    moment="timestamp with time zone",
+    json="json",
+    uuid="uuid",
+    enum=as_text("text"),
+    array=lambda _, items: _of_items(items),
+)
+fit = TYPES.fit
 
 
 def fit_column(column: Column) -> Fit:

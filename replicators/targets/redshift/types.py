@@ -4,25 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from replicators.connectors.fits import Rule, TypeTable, as_text, integers, widened
 from replicators.connectors.model.schema import Column
-from replicators.connectors.model.types import (
-    Array,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Enum,
-    Float,
-    Int,
-    Json,
-    LogicalType,
-    String,
-    Time,
-    Timestamp,
-    Unsupported,
-    Uuid,
-    arrow_type,
-)
+from replicators.connectors.model.types import Array, Decimal, Float, arrow_type
 from replicators.connectors.target import Fit, FitKind
 
 LONGEST_TEXT = 65535
@@ -33,55 +17,38 @@ _DOCUMENT = (
     "kept as SUPER: the order of keys, blanks and zeros at the end of numbers may not be kept"
 )
 _LIST = "kept as a JSON list in a SUPER"
-_INTEGERS = {16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
 
 
-def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
-    """The type for a neutral type, and how its values change."""
-    match kind:
-        case Boolean():
-            return Fit(FitKind.EXACT, "BOOLEAN")
-        case Int(bits=64, signed=False):
-            return Fit(FitKind.WIDENED, "DECIMAL(20,0)")
-        case Int(bits=bits, signed=signed) if (bits if signed else bits * 2) in _INTEGERS:
-            return Fit(FitKind.EXACT, _INTEGERS[bits if signed else bits * 2])
-        case Int(bits=bits):
-            return Fit(FitKind.UNSUPPORTED, "", f"there is no integer of {bits} bits")
-        case Decimal(precision=precision, scale=scale):
-            if scale > MOST_SCALE:
-                return Fit(FitKind.WIDENED, TEXT, "kept as text")
-            return Fit(FitKind.EXACT, f"DECIMAL({precision},{scale})")
-        case Float(bits=bits):
-            return Fit(FitKind.EXACT, "DOUBLE PRECISION" if bits == 64 else "REAL")
-        case String():
-            return Fit(FitKind.EXACT, TEXT)
-        case Uuid() | Enum():
-            return Fit(FitKind.WIDENED, TEXT, "kept as text")
-        case Bytes():
-            return Fit(FitKind.EXACT, BYTES)
-        case Date():
-            return Fit(FitKind.EXACT, "DATE")
-        case Time():
-            return Fit(FitKind.EXACT, "TIME")
-        case Timestamp(zone=zone):
-            return Fit(FitKind.EXACT, "TIMESTAMPTZ" if zone else "TIMESTAMP")
-        case Json():
-            return Fit(FitKind.LOSSY, "SUPER", _DOCUMENT)
-        case Array(of=of):
-            inner = fit(of)
-            if inner.kind is FitKind.UNSUPPORTED:
-                return inner
-            if isinstance(of, Float):
-                return Fit(FitKind.LOSSY, "SUPER", f"{_LIST}, where -0.0 is 0")
-            return Fit(FitKind.WIDENED, "SUPER", _LIST)
-        case Unsupported(native=name):
-            return Fit(FitKind.UNSUPPORTED, "", f"type {name} is not known")
-    raise ValueError(f"no fit for {kind}")
+def _decimal(kind: Decimal) -> Rule:
+    return as_text(TEXT) if kind.scale > MOST_SCALE else f"DECIMAL({kind.precision},{kind.scale})"
 
 
-def native(column: Column) -> str:
-    """The text of a column's type, as CREATE TABLE has it."""
-    return fit(column.type).native
+def _array(kind: Array, items: Fit) -> Fit:
+    if isinstance(kind.of, Float):
+        return Fit(FitKind.LOSSY, "SUPER", f"{_LIST}, where -0.0 is 0")
+    return widened("SUPER", _LIST)
+
+
+TYPES = TypeTable(
+    boolean="BOOLEAN",
+    integer=integers(
+        {16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"},
+        {8: "SMALLINT", 16: "INTEGER", 32: "BIGINT", 64: widened("DECIMAL(20,0)")},
+    ),
+    decimal=_decimal,
+    floats={32: "REAL", 64: "DOUBLE PRECISION"},
+    text=TEXT,
+    binary=BYTES,
+    date="DATE",
+    time="TIME",
+    timestamp="TIMESTAMP",
+    moment="TIMESTAMPTZ",
+    json=Fit(FitKind.LOSSY, "SUPER", _DOCUMENT),
+    uuid=as_text(TEXT),
+    enum=as_text(TEXT),
+    array=_array,
+)
+fit, native = TYPES.fit, TYPES.native
 
 
 def arrow(column: Column) -> pa.DataType:

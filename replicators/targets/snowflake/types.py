@@ -6,25 +6,9 @@ import re
 
 import pyarrow as pa
 
+from replicators.connectors.fits import Rule, TypeTable, as_text, integers, widened
 from replicators.connectors.model.schema import Column
-from replicators.connectors.model.types import (
-    Array,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Enum,
-    Float,
-    Int,
-    Json,
-    LogicalType,
-    String,
-    Time,
-    Timestamp,
-    Unsupported,
-    Uuid,
-    arrow_type,
-)
+from replicators.connectors.model.types import Array, Decimal, Float, arrow_type
 from replicators.connectors.target import Fit, FitKind
 
 _DOCUMENT = (
@@ -32,54 +16,41 @@ _DOCUMENT = (
     "numbers of more than 38 digits are rounded"
 )
 _LIST = "kept as a JSON list in a VARIANT"
-_DIGITS = {16: 5, 32: 10, 64: 19}
 MOST_SCALE = 37
 
 
-def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
-    """The type for a neutral type, and how its values change."""
-    match kind:
-        case Boolean():
-            return Fit(FitKind.EXACT, "BOOLEAN")
-        case Int(bits=bits, signed=signed):
-            if bits not in _DIGITS:
-                return Fit(FitKind.UNSUPPORTED, "", f"there is no integer of {bits} bits")
-            return Fit(FitKind.EXACT, f"NUMBER({_DIGITS[bits] + (not signed)},0)")
-        case Decimal(precision=precision, scale=scale):
-            if scale > MOST_SCALE:
-                return Fit(FitKind.WIDENED, "TEXT", "kept as text")
-            return Fit(FitKind.EXACT, f"NUMBER({precision},{scale})")
-        case Float(bits=bits):
-            return Fit(FitKind.EXACT if bits == 64 else FitKind.WIDENED, "FLOAT")
-        case String():
-            return Fit(FitKind.EXACT, "TEXT")
-        case Uuid() | Enum():
-            return Fit(FitKind.WIDENED, "TEXT", "kept as text")
-        case Bytes():
-            return Fit(FitKind.EXACT, "BINARY")
-        case Date():
-            return Fit(FitKind.EXACT, "DATE")
-        case Time():
-            return Fit(FitKind.EXACT, "TIME(6)")
-        case Timestamp(zone=zone):
-            return Fit(FitKind.EXACT, "TIMESTAMP_TZ(6)" if zone else "TIMESTAMP_NTZ(6)")
-        case Json():
-            return Fit(FitKind.LOSSY, "VARIANT", _DOCUMENT)
-        case Array(of=of):
-            inner = fit(of)
-            if inner.kind is FitKind.UNSUPPORTED:
-                return inner
-            if isinstance(of, Float):
-                return Fit(FitKind.LOSSY, "VARIANT", f"{_LIST}, where -0.0 is 0")
-            return Fit(FitKind.WIDENED, "VARIANT", _LIST)
-        case Unsupported(native=name):
-            return Fit(FitKind.UNSUPPORTED, "", f"type {name} is not known")
-    raise ValueError(f"no fit for {kind}")
+def _decimal(kind: Decimal) -> Rule:
+    if kind.scale > MOST_SCALE:
+        return as_text("TEXT")
+    return f"NUMBER({kind.precision},{kind.scale})"
 
 
-def native(column: Column) -> str:
-    """The text of a column's type, as CREATE TABLE has it."""
-    return fit(column.type).native
+def _array(kind: Array, items: Fit) -> Fit:
+    if isinstance(kind.of, Float):
+        return Fit(FitKind.LOSSY, "VARIANT", f"{_LIST}, where -0.0 is 0")
+    return widened("VARIANT", _LIST)
+
+
+TYPES = TypeTable(
+    boolean="BOOLEAN",
+    integer=integers(
+        {16: "NUMBER(5,0)", 32: "NUMBER(10,0)", 64: "NUMBER(19,0)"},
+        {16: "NUMBER(6,0)", 32: "NUMBER(11,0)", 64: "NUMBER(20,0)"},
+    ),
+    decimal=_decimal,
+    floats={32: widened("FLOAT"), 64: "FLOAT"},
+    text="TEXT",
+    binary="BINARY",
+    date="DATE",
+    time="TIME(6)",
+    timestamp="TIMESTAMP_NTZ(6)",
+    moment="TIMESTAMP_TZ(6)",
+    json=Fit(FitKind.LOSSY, "VARIANT", _DOCUMENT),
+    uuid=as_text("TEXT"),
+    enum=as_text("TEXT"),
+    array=_array,
+)
+fit, native = TYPES.fit, TYPES.native
 
 
 def arrow(column: Column) -> pa.DataType:

@@ -5,6 +5,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from replicators.connectors.fits import (
+    Rule,
+    TypeTable,
+    as_text,
+    integers,
+    same_items,
+    widened,
+)
 from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import (
     Array,
@@ -12,18 +20,12 @@ from replicators.connectors.model.types import (
     Bytes,
     Date,
     Decimal,
-    Enum,
     Float,
     Int,
-    Json,
     LogicalType,
     String,
-    Time,
     Timestamp,
-    Unsupported,
-    Uuid,
 )
-from replicators.connectors.target import Fit, FitKind
 
 TEXT, SCALE, WHOLE = "STRING(MAX)", 9, 29
 _UTC = "kept as the instant that the wall clock shows in UTC: Spanner has no type without a zone"
@@ -45,51 +47,31 @@ _HELD: dict[str, tuple[LogicalType, str, pa.DataType]] = {
 """Each type of ours: a neutral type that has it, and how an image and Arrow hold it."""
 
 
-def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
-    """The type for a neutral type, and how its values change."""
-    match kind:
-        case Boolean():
-            return Fit(FitKind.EXACT, "BOOL")
-        case Int(bits=64, signed=False):
-            return Fit(FitKind.WIDENED, "NUMERIC")
-        case Int(bits=bits):
-            if bits > 64:
-                return Fit(FitKind.UNSUPPORTED, "", f"there is no integer of {bits} bits")
-            return Fit(FitKind.EXACT if bits == 64 else FitKind.WIDENED, "INT64")
-        case Decimal(precision=precision, scale=scale):
-            if scale > SCALE or precision - scale > WHOLE:
-                note = f"kept as text: NUMERIC has {WHOLE} digits before the point, {SCALE} behind"
-                return Fit(FitKind.WIDENED, TEXT, note)
-            return Fit(FitKind.EXACT, "NUMERIC")
-        case Float(bits=bits):
-            return Fit(FitKind.EXACT, f"FLOAT{bits}")
-        case String():
-            return Fit(FitKind.EXACT, TEXT)
-        case Time() | Uuid() | Enum():
-            return Fit(FitKind.WIDENED, TEXT, "kept as text")
-        case Json():
-            return Fit(FitKind.WIDENED, TEXT, _JSON)
-        case Bytes():
-            return Fit(FitKind.EXACT, "BYTES(MAX)")
-        case Date():
-            return Fit(FitKind.EXACT, "DATE")
-        case Timestamp(zone=zone):
-            if zone:
-                return Fit(FitKind.EXACT, "TIMESTAMP")
-            return Fit(FitKind.WIDENED, "TIMESTAMP", _UTC)
-        case Array(of=of):
-            inner = fit(of)
-            if inner.kind is FitKind.UNSUPPORTED:
-                return inner
-            return Fit(inner.kind, f"ARRAY<{inner.native}>", inner.reason)
-        case Unsupported(native=name):
-            return Fit(FitKind.UNSUPPORTED, "", f"type {name} is not known")
-    raise ValueError(f"no fit for {kind}")
+def _decimal(kind: Decimal) -> Rule:
+    if kind.scale > SCALE or kind.precision - kind.scale > WHOLE:
+        note = f"kept as text: NUMERIC has {WHOLE} digits before the point, {SCALE} behind"
+        return as_text(TEXT, note)
+    return "NUMERIC"
 
 
-def native(column: Column) -> str:
-    """The text of a column's type, as CREATE TABLE has it."""
-    return fit(column.type).native
+_SMALL = {bits: widened("INT64") for bits in (8, 16, 24, 32)}
+TYPES = TypeTable(
+    boolean="BOOL",
+    integer=integers({**_SMALL, 64: "INT64"}, {**_SMALL, 64: widened("NUMERIC")}),
+    decimal=_decimal,
+    floats={32: "FLOAT32", 64: "FLOAT64"},
+    text=TEXT,
+    binary="BYTES(MAX)",
+    date="DATE",
+    time=as_text(TEXT),
+    timestamp=widened("TIMESTAMP", _UTC),
+    moment="TIMESTAMP",
+    json=as_text(TEXT, _JSON),
+    uuid=as_text(TEXT),
+    enum=as_text(TEXT),
+    array=same_items,
+)
+fit, native = TYPES.fit, TYPES.native
 
 
 def column(name: str, shown: str) -> Column:
