@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
@@ -25,6 +26,8 @@ from tests.servers import Database, drop_database
 from tests.stores import Keys, ObjectStore, object_store
 
 _NUMBERS = itertools.count(1)
+_TEXT = pa.large_string()
+CHUNK = 1 << 18
 LOADER = Keys("tester", "not-a-secret")
 ROLE = "arn:aws:iam::123456789012:role/replicator-copy"
 MADE = """
@@ -234,7 +237,7 @@ class _Session:
                 f" '{quoted}'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
             )
             system = self.owner.file_system(copied["role"], copied["keys"])
-            lines = list(_lines(system, copied["url"], copied["rest"], dict(kinds)))
+            files = list(_files(system, copied["url"], copied["rest"], dict(kinds)))
         except CopyError as err:
             self._fail(str(err))
             return
@@ -247,8 +250,9 @@ class _Session:
             _send(self.client, kind, body)
             self._until_ready()
             return
-        for line in lines:
-            _send(self.server, b"d", line.encode())
+        for body in files:
+            for at in range(0, len(body), CHUNK):
+                _send(self.server, b"d", bytes(body[at : at + CHUNK]))
         _send(self.server, b"c", b"")
         self._until_ready()
 
@@ -266,8 +270,10 @@ def _of_s3(text: str) -> str:
     return f"S3ServiceException:{text}"
 
 
-def _lines(system: fs.FileSystem, url: str, rest: str, kinds: dict[Any, Any]) -> Iterator[str]:
-    """The rows of a manifest's files as COPY of PostgreSQL takes them."""
+def _files(
+    system: fs.FileSystem, url: str, rest: str, kinds: dict[Any, Any]
+) -> Iterator[memoryview]:
+    """The rows of each of a manifest's files as COPY of PostgreSQL takes them."""
     told = re.fullmatch(r"(?:FORMAT AS PARQUET)( SERIALIZETOJSON)?( MANIFEST)?", _ordered(rest))
     if told is None:
         raise CopyError(f"syntax error in {rest}")
@@ -286,8 +292,14 @@ def _lines(system: fs.FileSystem, url: str, rest: str, kinds: dict[Any, Any]) ->
             _shown(made.column(n), str(kind), is_nested=bool(told[1]))
             for n, kind in enumerate(kinds.values())
         ]
-        for row in zip(*columns, strict=True):
-            yield "\t".join(row) + "\n"
+        rows = pc.binary_join_element_wise(*columns, pa.scalar("\t", _TEXT))
+        ended = pc.binary_join_element_wise(rows, pa.scalar("\n", _TEXT), pa.scalar("", _TEXT))
+        if len(ended):
+            _, ends, body = ended.buffers()
+            first, last = (
+                int.from_bytes(ends[8 * n : 8 * n + 8], "little") for n in (0, len(ended))
+            )
+            yield memoryview(body)[first:last]
 
 
 def _ordered(rest: str) -> str:
@@ -299,8 +311,9 @@ def _ordered(rest: str) -> str:
     return " ".join([words.strip(), *found])
 
 
-def _shown(values: pa.ChunkedArray, kind: str, *, is_nested: bool) -> list[str]:
-    """Values of a Parquet file's column, where Redshift reads its type into the table's."""
+def _shown(values: pa.ChunkedArray, kind: str, *, is_nested: bool) -> pa.Array:
+    """Values of a Parquet file's column as texts, where Redshift reads its type into the
+    table's."""
     base = kind.partition("(")[0]
     is_super = kind == "super" and is_nested and pa.types.is_nested(values.type)
     if not is_super and not (base in _TAKES and _TAKES[base](values.type)):
@@ -308,21 +321,24 @@ def _shown(values: pa.ChunkedArray, kind: str, *, is_nested: bool) -> list[str]:
             f"Spectrum Scan Error: column type {kind}, Parquet schema: {values.type} has an"
             " incompatible Parquet schema"
         )
+    flat = values.combine_chunks()
+    if is_super or pa.types.is_floating(flat.type):
+        flat = pa.array([_text(v) for v in flat.to_pylist()], _TEXT)
+    shown = flat.cast(_TEXT)
     most = re.fullmatch(r"character varying\((\d+)\)", kind)
-    return [_text(v, int(most[1]) if most else None) for v in values.to_pylist()]
-
-
-def _text(value: Any, most: int | None) -> str:
-    if value is None:
-        return r"\N"
-    shown = json.dumps(value, default=str) if isinstance(value, (dict, list)) else str(value)
-    if most is not None and len(shown.encode()) > most:
+    if most and (pc.max(pc.binary_length(shown)).as_py() or 0) > int(most[1]):
         raise CopyError(
             "Spectrum Scan Error: The length of the data column is longer than the table"
         )
     for plain, escaped in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
-        shown = shown.replace(plain, escaped)
-    return shown
+        shown = pc.replace_substring(shown, plain, escaped)
+    return pc.fill_null(shown, "\\N")
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return json.dumps(value, default=str) if isinstance(value, (dict, list)) else str(value)
 
 
 def _path(url: str) -> str:

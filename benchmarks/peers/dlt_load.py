@@ -31,7 +31,7 @@ def destination(into: dict[str, str]) -> Any:
     if "sqlalchemy" in into:
         return dlt.destinations.sqlalchemy(credentials=into["sqlalchemy"])
     if "redshift" in into:
-        return dlt.destinations.redshift(credentials=into["redshift"])
+        return redshift(into["redshift"])
     if "snowflake" in into:
         return snowflake(into["snowflake"])
     os.environ["BIGQUERY_EMULATOR_HOST"] = into["host"]
@@ -49,6 +49,20 @@ def destination(into: dict[str, str]) -> Any:
     login.project_id, login.private_key, login.client_email = into["project"], "none", "none"
     login.resolve()
     return dlt.destinations.bigquery(credentials=login, location="US")
+
+
+def redshift(address: str) -> Any:
+    """A server that plays Redshift, and knows no TRUNCATE."""
+
+    class Played(dlt.destinations.redshift):
+        """Redshift, whose tables are emptied by DELETE."""
+
+        def _raw_capabilities(self) -> Any:
+            found = super()._raw_capabilities()
+            found.supports_truncate_command = False
+            return found
+
+    return Played(credentials=address)
 
 
 def snowflake(address: str) -> Any:
