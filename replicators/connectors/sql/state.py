@@ -91,11 +91,18 @@ def moved(read: Progress, sequence: int, commit: str) -> Progress:
 
 
 def found(rows: pa.Table) -> Progress | None:
-    """The row that `find` selected; None where there is none. Two replicators that first published
-    at the same time may have left two rows: the same one always counts."""
-    if not rows.num_rows:
-        return None
-    values = min(rows.to_pylist(), key=lambda row: str(row["commit_id"]))
+    """The row that `find` selected; None where there is none."""
+    return next(iter(found_all(rows).values()), None)
+
+
+def found_all(rows: pa.Table) -> dict[str, Progress]:
+    """The rows by their tables. Two replicators that first published at the same time may have left
+    two rows of a table: the same one always counts."""
+    ordered = sorted(rows.to_pylist(), key=lambda row: str(row["commit_id"]), reverse=True)
+    return {row["target_table"]: _progress(row) for row in ordered}
+
+
+def _progress(values: dict[str, Any]) -> Progress:
     texts = {name: values[name] for name in _KINDS}
     numbers = json.loads(texts["column_numbers"])
     ordered = [texts[name] for name in _KINDS]
@@ -112,8 +119,15 @@ class ProgressTable:
 
     def find(self, table: str) -> exp.Select:
         """The query of a table's row."""
+        return self._selected(self._is("target_table", table))
+
+    def all(self) -> exp.Select:
+        """The query of all rows."""
+        return self._selected(None)
+
+    def _selected(self, where: exp.Expression | None) -> exp.Select:
         shown = [trees.column(name) for name in _KINDS]
-        return trees.select(shown, self._table.copy(), where=self._is("target_table", table))
+        return trees.select(shown, self._table.copy(), where=where)
 
     def changed(self, read: Progress | None, row: Progress, code: str) -> tuple[Step, ...]:
         """Steps that put `row` in the place of the row that was read (None: there was none). If

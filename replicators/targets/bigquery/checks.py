@@ -15,7 +15,7 @@ from replicators.connectors.problems.message import Scope
 from replicators.connectors.problems.names import shared_names
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.sql.client import Names
-from replicators.connectors.sql.taken import is_view_taken, row_of
+from replicators.connectors.sql.taken import Owners, row_of
 from replicators.connectors.target import FitKind
 from replicators.connectors.view_fields import view_problems
 from replicators.targets.bigquery import dialect, layout, naming
@@ -202,7 +202,8 @@ class BigQueryChecks(Closing):
             return []
         try:
             client = BigQueryClient(self._opened(), self.params)
-            taken = [t for t, p in views.items() if is_view_taken(client, tables[t], p, replicator)]
+            own = Owners(client)
+            taken = [t for t, p in views.items() if not own.has_view(tables[t], p, replicator)]
         except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
             return [self._problem(err, "project")]
 

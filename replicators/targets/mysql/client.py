@@ -53,7 +53,7 @@ SELECT VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = %s AND
 """
 TABLES = """
 SELECT TABLE_NAME FROM information_schema.TABLES
-WHERE TABLE_SCHEMA = %s AND TABLE_TYPE = 'BASE TABLE' AND left(TABLE_NAME, %s) = %s ORDER BY 1
+WHERE TABLE_SCHEMA = %s AND left(TABLE_NAME, %s) = %s ORDER BY 1
 """
 HAS_DATABASE = "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s"
 INSERT_BYTES = 4 << 20
@@ -89,6 +89,11 @@ class MysqlClient(DbApiClient[Connection]):
             version, folds, packet, takes = query(connection, SERVER)[0]
         is_mariadb = "mariadb" in str(version).lower()
         return is_mariadb, bool(int(folds)), int(packet), bool(int(takes))
+
+    @property
+    def folds(self) -> bool:
+        """Whether case counts in no name of a table."""
+        return self._server[1]
 
     @cached_property
     def dialect(self) -> SqlDialect:
@@ -132,7 +137,7 @@ class MysqlClient(DbApiClient[Connection]):
         return f"view {hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
 
     def tables(self, namespace: Names, prefix: str) -> tuple[str, ...]:
-        """The names of a database's tables that begin with `prefix`."""
+        """The names of a database's tables and views that begin with `prefix`."""
         with self.asking() as connection:
             found = query(connection, TABLES, *namespace, len(prefix), prefix)
         return tuple(str(name) for (name,) in found)

@@ -31,8 +31,7 @@ class RedshiftChecks(SqlChecks):
     """See `connectors.target.TargetChecks`. It connects only when asked, so that creating it never
     fails."""
 
-    def __init__(self, params: RedshiftParams) -> None:
-        self.params = params
+    params: RedshiftParams
 
     def client(self) -> RedshiftClient:
         """A client."""
@@ -113,15 +112,13 @@ class RedshiftChecks(SqlChecks):
             if err.code != NO_SUCH_FILE:
                 yield problem_of(err)
 
+    def rights(self, client: RedshiftClient, spaces: Sequence[tuple[str, ...]]) -> list[Problem]:
+        """The rights on the schemas."""
+        return list(self._rights(client, [schema for (schema,) in spaces]))
+
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Problems of names and rights, and whether files can be written and removed."""
         found = super().tables(tables, replicator)
-        try:
-            with closing(self.client()) as client:
-                schemas = sorted({self.place(t.id)[0] for t in tables})
-                found += self._rights(client, schemas)
-        except ReplicationError as err:
-            found.append(problem_of(err))
         if tables:
             refused = tried(self.params.store, self.params.folder)
             found += [refused] if refused else []

@@ -21,8 +21,7 @@ class SnowflakeChecks(SqlChecks):
     """See `connectors.target.TargetChecks`. It connects only when asked, so that creating it never
     fails."""
 
-    def __init__(self, params: SnowflakeParams) -> None:
-        self.params = params
+    params: SnowflakeParams
 
     def connection(self) -> list[Problem]:
         """Problems of the account, the user, the database and the warehouse."""
