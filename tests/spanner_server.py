@@ -428,7 +428,7 @@ class _Database:
         if any(len(row) != width for row in rows):
             raise Refused(Code.INVALID_ARGUMENT, "Wrong number of values")
         cells = [
-            [_put_value(v, c, n, now) for v in values]
+            _column_values(values, c, n, now)
             for values, c, n in zip(zip(*rows, strict=True), columns, names, strict=False)
         ]
         places = [names.index(n) for n in table.key]
@@ -474,10 +474,41 @@ class _Database:
             self.rows.execute(insert, row)
 
 
-def _put_value(value: Value, column: _Column, name: str, now: str) -> Any:
-    if column.is_time and value.string_value == COMMIT_TIME:
-        return now
-    return _decoded(value, column, name)
+def _column_values(values: Sequence[Value], column: _Column, name: str, now: str) -> list[Any]:
+    """A column's values as they are stored."""
+    if column.is_time:
+        return [now if v.string_value == COMMIT_TIME else _decoded(v, column, name) for v in values]
+    whole = _WHOLE.get(column.kind)
+    if whole is None or {v.WhichOneof("kind") for v in values} != {"string_value"}:
+        return [_decoded(v, column, name) for v in values]
+    return whole([v.string_value for v in values], column, name)
+
+
+def _ints(texts: list[str], column: _Column, name: str) -> list[Any]:
+    try:
+        found = list(map(int, texts))
+    except ValueError as err:
+        raise _bad(column, name) from err
+    if min(found) < -(2**63) or max(found) >= 2**63:
+        raise _bad(column, name)
+    return found
+
+
+def _strings(texts: list[str], column: _Column, name: str) -> list[Any]:
+    _text(max(texts, key=len), column, name)
+    return list(texts)
+
+
+def _each(texts: list[str], column: _Column, name: str) -> list[Any]:
+    stored = _STORES[column.kind]
+    try:
+        return [stored(text, column, name) for text in texts]
+    except ValueError as err:
+        raise _bad(column, name) from err
+
+
+_WHOLE = {"INT64": _ints, "STRING": _strings, "NUMERIC": _each, "TIMESTAMP": _each, "DATE": _each}
+"""How a column of texts is stored at once, by its kind."""
 
 
 class SpannerServer:
