@@ -163,9 +163,15 @@ def _has_before_on_update(changes: pa.Table) -> bool:
     return bool(pc.any(updates).as_py())
 
 
-def decode_segments(tasks: Tasks, segments: Sequence[DecodeTask], decoder: str) -> Decoded:
-    """Run the job over a run of segments; the caller lists the files in one transaction."""
-    results = tasks.map(partial(decode_segment, decoder=decoder), segments, is_urgent=True)
+def decode_segments(
+    tasks: Tasks, segments: Sequence[DecodeTask], decoder: str, *, is_here: bool = False
+) -> Decoded:
+    """Decode a run of segments, in tasks or in this process (`is_here`); the caller lists the files
+    in one transaction."""
+    decode = partial(decode_segment, decoder=decoder)
+    results = (
+        [decode(s) for s in segments] if is_here else tasks.map(decode, segments, is_urgent=True)
+    )
     files: list[ChangeFileRow] = []
     poisons: list[tuple[int, Poison]] = []
     faults: dict[TableId, str] = {}

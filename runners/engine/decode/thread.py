@@ -31,9 +31,12 @@ from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.run")
 
-WAIT_SECONDS = 0.2
+WAIT_SECONDS = 1.0
+"""For a stop that did not wake the thread."""
 SEGMENTS_A_JOB = 32
 BYTES_A_JOB = 256 << 20
+BYTES_HERE = 1 << 20
+"""Bytes of segments that are decoded in this process: a job takes longer than decoding them."""
 
 
 def one_job(rows: Sequence[SegmentRow]) -> list[SegmentRow]:
@@ -173,7 +176,8 @@ class Decoding:
         tasks = [task_for(r, self._log.change_prefix(r.number), self._limits) for r in rows]
         try:
             assert self._decoder is not None
-            done = decode_segments(self._tasks, tasks, self._decoder)
+            is_here = sum(r.size_bytes for r in rows) <= BYTES_HERE
+            done = decode_segments(self._tasks, tasks, self._decoder, is_here=is_here)
         except ReplicationError as err:
             if err.code != "log:segment-corrupt":
                 raise
