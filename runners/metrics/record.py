@@ -22,6 +22,12 @@ def _moment(now: datetime, resolution: int) -> datetime:
     return datetime.fromtimestamp(now.timestamp() // resolution * resolution, UTC)
 
 
+def span_of(now: datetime) -> datetime:
+    """When the shortest span began that has rows of its own. They are there once it was
+    recorded."""
+    return _moment(now, min(RESOLUTIONS))
+
+
 def record_metrics(replicator: Replicator, now: datetime | None = None) -> None:
     """Write one row per table and resolution, and one for their sum, once for each moment;
     idempotent within the moment."""

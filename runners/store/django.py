@@ -7,6 +7,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ from runners.engine.store.quarantine import QuarantinedRow as QuarantinedChange
 from runners.engine.store.repairs import RepairCounts, RepairRow
 from runners.engine.store.watermarks import Watermark
 from runners.events.write import event_add
-from runners.metrics.record import record_metrics
+from runners.metrics.record import record_metrics, span_of
 from runners.models import (
     ChangeFile,
     Progress,
@@ -47,6 +48,7 @@ from runners.models import (
 )
 from runners.services import progress_of, tables_sync
 from runners.store import repairs
+from runners.store.asked import Asked
 from runners.store.mapping import (
     chunk_model,
     copy_model,
@@ -98,6 +100,10 @@ class DjangoStore:
         self._tables = KnownTables(self._replicator, tables_seconds)
         self._metrics: dict[TableId, TableMetrics] = {}
         self._waits: dict[str, Any] = {}
+        self._sampled: datetime | None = None
+        held = Run.objects.active().filter(pk=self._run.pk, lease=lease, is_stop_asked=False)
+        self._held = Asked(held.values_list("replicator__tables_version"))
+        self._repairs = Asked(repairs.waiting(self._replicator).values_list("pk"))
         with self._write():
             progress_of(self._replicator)
             tables_sync(self._replicator)
@@ -121,8 +127,11 @@ class DjangoStore:
         return Memory(position, progress.last_segment, tuple(self.tables()))
 
     def desire(self) -> Desire:
-        held = Run.objects.active().filter(pk=self._run.pk, lease=self._lease, is_stop_asked=False)
-        return Desire.RUN if held.exists() else Desire.STOP
+        held = self._held.rows()
+        if not held:
+            return Desire.STOP
+        self._tables.told(held[0][0])
+        return Desire.RUN
 
     def renew(self, until: float) -> None:
         with self._write():
@@ -235,7 +244,7 @@ class DjangoStore:
             event_add(kind, replicator=self._replicator, run=self._run, table=table, facts=facts)
 
     def repairs(self) -> list[RepairRow]:
-        return repairs.asked(self._replicator)
+        return repairs.asked(self._replicator) if self._repairs.rows() else []
 
     def repair_keys(self, repair: RepairRow, schema: TableSchema) -> pa.Table:
         return repairs.keys(repair, schema)
@@ -432,9 +441,12 @@ class DjangoStore:
                     self._rows.filter(pk__in=portion).update(
                         lag_seconds=found.lag_seconds, backlog_bytes=found.backlog_bytes, **since
                     )
-            self._progress.update(facts={**facts, **self._waits}, facts_at=timezone.now())
-            record_metrics(self._replicator)
+            now = timezone.now()
+            self._progress.update(facts={**facts, **self._waits}, facts_at=now)
+            if (span := span_of(now)) != self._sampled:
+                record_metrics(self._replicator, now)
         self._metrics |= metrics
+        self._sampled = span
 
     # --- watermarks ----------------------------------------------------------------------------------------------  # noqa: E501
     def record_watermark(self, watermark: Watermark) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import pyarrow as pa
+from django.db.models import QuerySet
 
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
@@ -17,10 +18,15 @@ from runners.transitions import repair_transition
 from runners.verifications import Repair
 
 
+def waiting(replicator: Replicator) -> QuerySet[Repair]:
+    """Those that wait."""
+    return Repair.objects.filter(replicator=replicator, state=RepairState.ASKED)
+
+
 def asked(replicator: Replicator) -> list[RepairRow]:
     """Those that wait, the oldest first."""
-    mine = Repair.objects.filter(replicator=replicator, state=RepairState.ASKED)
-    found = mine.order_by("pk").values_list("pk", "table__schema_name", "table__name", "keys")
+    mine = waiting(replicator).order_by("pk")
+    found = mine.values_list("pk", "table__schema_name", "table__name", "keys")
     return [
         RepairRow(number, TableId(schema, name), len(keys)) for number, schema, name, keys in found
     ]

@@ -40,13 +40,18 @@ class KnownTables:
         self._keys: dict[TableId, int] = {}
         self._changed: set[TableId] = set()
         self._chosen: dict[TableId, TableSelection] = {}
-        self._version = -1  # no version is known
+        self._version = self._newest = -1  # no version is known
         self._asked_at = self._read_at = float("-inf")
 
     def changed(self, table: TableId) -> None:
         """The run wrote this table's row."""
         with self._lock:
             self._changed.add(table)
+
+    def told(self, version: int) -> None:
+        """The newest version, as somebody has just read it."""
+        with self._reading:
+            self._newest, self._asked_at = version, time.monotonic()
 
     def forget(self) -> None:
         """Read everything again the next time."""
@@ -59,11 +64,10 @@ class KnownTables:
         with self._reading:
             now = time.monotonic()
             if self._version < 0 or is_exact or now - self._asked_at >= self._seconds:
-                version = self._newest_version()
-                self._asked_at = now
-                if version != self._version or now - self._read_at >= WHOLE_SECONDS:
-                    self._read_all()
-                    self._read_at = now
+                self._newest, self._asked_at = self._newest_version(), now
+            if self._newest != self._version or now - self._read_at >= WHOLE_SECONDS:
+                self._read_all()
+                self._newest, self._read_at = self._version, now
             self._read_changed()
             return list(self._rows.values())
 

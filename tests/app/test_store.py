@@ -499,6 +499,21 @@ class TestDjangoOnly:
         assert store.table(ORDERS).is_resync_asked
         assert not store.table(CUSTOMERS).is_resync_asked
 
+    def test_a_turn_of_an_idle_run_is_one_query(
+        self, run: Run, django_assert_num_queries: Any
+    ) -> None:
+        """Guards `KnownTables.told`: `desire` brings the version of the tables, so `tables` asks
+        nothing. Fifty idle runs would spend a core on such queries."""
+        store = DjangoStore(run.pk, run.lease, tables_seconds=30)
+        known = store.tables()
+        with django_assert_num_queries(1):
+            assert store.desire() is Desire.RUN
+            assert store.tables() == known
+        table_resync(replicator=run.replicator, schema="shop", name="orders", actor=None)
+        assert store.tables() == known
+        assert store.desire() is Desire.RUN
+        assert [t.id for t in store.tables() if t.is_resync_asked] == [ORDERS]
+
     def test_what_the_run_writes_is_read_again_and_nothing_else(
         self, run: Run, django_assert_num_queries: Any
     ) -> None:
