@@ -26,16 +26,24 @@ it in every statement before it parses the statement."""
 
 
 class LentConf:
-    """A session's conf that remembers the values from before a call set them."""
+    """A session's conf that remembers the values from before a call set them. `known`: values that
+    the session has between calls. Each question is a request where Spark is a server."""
 
-    def __init__(self, conf: Conf) -> None:
+    def __init__(self, conf: Conf, known: dict[str, str | None] | None = None) -> None:
         self._conf = conf
+        self._known = {} if known is None else known
         self._before: dict[str, str | None] = {}
+
+    def _note(self, name: str) -> None:
+        if name in self._before:
+            return
+        if name not in self._known:
+            self._known[name] = self._conf.get(name, None)
+        self._before[name] = self._known[name]
 
     def set(self, name: str, value: str) -> None:
         """Set a value until `restore`."""
-        if name not in self._before:
-            self._before[name] = self._conf.get(name, None)
+        self._note(name)
         self._conf.set(name, value)
 
     def restore(self) -> None:
@@ -54,8 +62,7 @@ class LentConf:
 
     def unset(self, name: str) -> None:
         """Remove a value until `restore`."""
-        if name not in self._before:
-            self._before[name] = self._conf.get(name, None)
+        self._note(name)
         self._conf.unset(name)
 
 
@@ -75,10 +82,10 @@ class LentSession:
     """A Spark session that one call uses. Its `conf` and temporary views last as long as the call.
     `spark` is the session itself, for what needs Spark's own object."""
 
-    def __init__(self, spark: Session) -> None:
+    def __init__(self, spark: Session, known: dict[str, str | None]) -> None:
         self.spark = spark
         self._views: list[str] = []
-        self.conf = LentConf(spark.conf)
+        self.conf = LentConf(spark.conf, known)
 
     @property
     def catalog(self) -> SessionCatalog:
@@ -121,7 +128,7 @@ class Sessions:
     def __init__(self, spark: Session, conf: Mapping[str, str]) -> None:
         self._spark = spark
         self._conf = {**PER_SESSION, **conf}
-        self._idle: list[Session] = []
+        self._idle: list[tuple[Session, dict[str, str | None]]] = []
         self._lock = threading.Lock()
 
     @contextmanager
@@ -129,14 +136,13 @@ class Sessions:
         """A session for this call alone. It is restored afterwards, also after an error. A session
         that can't be restored is discarded."""
         with self._lock:
-            session = self._idle.pop() if self._idle else None
-        if session is None:
-            session = self._made()
-        lent = LentSession(session)
+            idle = self._idle.pop() if self._idle else None
+        session, known = idle if idle is not None else (self._made(), {})
+        lent = LentSession(session, known)
         try:
             yield lent
         finally:
-            self._take_back(lent, session)
+            self._take_back(lent, session, known)
 
     def _made(self) -> Session:
         """A new session with its own conf, in the same process or over Spark Connect."""
@@ -148,11 +154,11 @@ class Sessions:
             session.conf.set(name, value)
         return session
 
-    def _take_back(self, lent: LentSession, session: Session) -> None:
+    def _take_back(self, lent: LentSession, session: Session, known: dict[str, str | None]) -> None:
         try:
             lent.clear()
         except Exception as err:  # noqa: BLE001 - Spark is gone, or a server closed the session
             logger.debug("A session was given up: %s", err)
             return
         with self._lock:
-            self._idle.append(session)
+            self._idle.append((session, known))

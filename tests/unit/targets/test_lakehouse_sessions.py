@@ -117,6 +117,26 @@ def test_a_call_leaves_nothing_in_its_session(fault: type[BaseException] | None)
     assert spark.made[0].conf == {**PER_SESSION, **OWN, "spark.sql.shuffle.partitions": "2"}
 
 
+def test_what_a_session_holds_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards `LentConf`: on a Spark of other processes, each question is a request."""
+    asked: list[str] = []
+
+    def get(conf: Conf, name: str, default: str | None = None) -> str | None:
+        asked.append(name)
+        return dict.get(conf, name, default)
+
+    monkeypatch.setattr(Conf, "get", get)
+    spark = Local()
+    sessions = Sessions(spark, OWN)
+    for value in "abc":
+        with sessions.lent() as lent:
+            lent.conf.set("stamp", value)
+            lent.conf.set("spark.own", value)
+            assert spark.made[0].conf["stamp"] == value
+        assert spark.made[0].conf == {**PER_SESSION, **OWN, "spark.sql.shuffle.partitions": "2"}
+    assert asked == ["stamp", "spark.own"]
+
+
 def test_a_session_that_cant_be_made_clean_is_given_up() -> None:
     """The call's own outcome stays, and the next one has another session."""
     spark = Local()
