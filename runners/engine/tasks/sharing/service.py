@@ -25,6 +25,10 @@ class Service:
             getattr(self._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$"),
             "MODULE$",
         )
+        # A class's name is looked for in every jar, so what is asked all the time is kept.
+        beans = self._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+        self._collectors = tuple(beans)
+        self._nothing = self._jvm.scala.Option.empty()
 
     @property
     def port(self) -> int:
@@ -92,14 +96,13 @@ class Service:
         """Close the connections of Iceberg's catalogs. Spark closes nothing with a session."""
         with suppress(Exception):
             manager = holder.session().sessionState().catalogManager()
-            for name in _each(manager.listCatalogs(self._jvm.scala.Option.empty())):
+            for name in _each(manager.listCatalogs(self._nothing)):
                 with suppress(Exception):
                     manager.catalog(name).icebergCatalog().close()
 
     def milliseconds_of_collections(self) -> int:
         """How long the JVM has collected garbage since its start."""
-        beans = self._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
-        return sum(int(bean.getCollectionTime()) for bean in beans)
+        return sum(int(collector.getCollectionTime()) for collector in self._collectors)
 
 
 def _each(found: Any) -> Iterator[Any]:
