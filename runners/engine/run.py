@@ -15,7 +15,6 @@ from replicators.connectors.snapshot import SnapshotWait
 from replicators.connectors.target import Closable
 from runners.engine.apply.recovery import recover_tables
 from runners.engine.capture.first_snapshot import FirstSnapshot
-from runners.engine.capture.heartbeat import TURN_SECONDS as BEAT_SECONDS
 from runners.engine.capture.heartbeat import Heartbeat
 from runners.engine.capture.reader import discard_open_tail
 from runners.engine.capture.stream import Streaming
@@ -23,6 +22,7 @@ from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.decode.job import load
 from runners.engine.decode.thread import Decoding
+from runners.engine.idle import OWN, SHARED
 from runners.engine.job import Job
 from runners.engine.kinds import Kit
 from runners.engine.scheduler import Scheduler
@@ -43,12 +43,6 @@ __all__ = ["EngineRun", "Job", "run_engine"]
 
 logger = logging.getLogger("replicator.run")
 
-TURN_SECONDS = 0.2
-CALM_SECONDS = 1.0
-"""The pause after a turn of a run on the shared Spark that has nothing to do: many of them would
-spend the cores on looking."""
-SHARED_BEAT_SECONDS = 3.0
-"""Seconds between two writes of the metrics by a run on the shared Spark."""
 DESIRE_SECONDS = 0.5
 PRUNE_SECONDS = 60.0
 PRUNE_PORTIONS = 8
@@ -96,6 +90,7 @@ class EngineRun:
     ) -> None:
         self._job = job
         self._is_shared = is_shared
+        self._idle = SHARED if is_shared else OWN
         self._store = store
         self._settings = settings
         self._spark = spark
@@ -174,6 +169,7 @@ class EngineRun:
             on_seal=self._decoding.wake,
             on_fault=self._evolver.fault,
             wait=self._wait,
+            idle=self._idle,
         )
 
     # --- loop ---
@@ -188,7 +184,7 @@ class EngineRun:
             lambda: self._streaming.capture,
             self._settings,
             job.options.source_limit_bytes,
-            SHARED_BEAT_SECONDS if self._is_shared else BEAT_SECONDS,
+            self._idle.beat,
         )
         snapshots = ConsistentSnapshots(
             backlog=self._backlog,
@@ -269,13 +265,12 @@ class EngineRun:
             self._pause(is_copying=is_copying)
 
     def _pause(self, *, is_copying: bool) -> None:
-        """Wait for the next turn. A run on the shared Spark that has nothing to do waits longer,
-        until something is decoded."""
-        has_work = is_copying or self._tables.is_busy or self._backlog.waiting
-        if self._is_shared and not has_work and not self._backlog.tables():
-            self._backlog.stirred.wait(CALM_SECONDS)
+        """Wait for the next turn. A run on the shared Spark that can start nothing waits longer,
+        until something is decoded or a job ends."""
+        if self._is_shared and self._tables.waits_for_jobs(is_copying=is_copying):
+            self._backlog.stirred.wait(self._idle.turn)
         else:
-            self._stop.wait(TURN_SECONDS)
+            self._stop.wait(OWN.turn)
         self._backlog.stirred.clear()
 
     # --- end ---

@@ -177,10 +177,11 @@ class Scheduler:
                 found.append(row)
         return found
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a table has a job."""
-        return bool(self._busy)
+    def waits_for_jobs(self, *, is_copying: bool) -> bool:
+        """Whether nothing can be started before something is decoded or a job ends: `Backlog` is
+        stirred by both."""
+        is_copied = not is_copying or bool(self._busy)
+        return is_copied and self._backlog.tables() <= self._busy.keys()
 
     def see(self, look: Look) -> None:
         """A look into the source's catalog is done. The next turns do what it means for each
@@ -355,6 +356,7 @@ class Scheduler:
         if not self._is_gathering:
             self._pacing.begun(GROUP)
             job = self._pool.submit(self._merge_together, together, group)
+            job.add_done_callback(self._stir)
             self._busy |= {row.id: job for row in group}
 
     def _merge_together(self, together: Together, rows: Sequence[TableRow]) -> None:
@@ -385,7 +387,11 @@ class Scheduler:
         job: Callable[[TableRow], None],
         pool: ThreadPoolExecutor,
     ) -> None:
-        self._busy[row.id] = pool.submit(self._guarded, row, step, job)
+        self._busy[row.id] = started = pool.submit(self._guarded, row, step, job)
+        started.add_done_callback(self._stir)
+
+    def _stir(self, _: Future[Any]) -> None:
+        self._backlog.stirred.set()
 
     def _guarded(self, row: TableRow, step: str, job: Callable[[TableRow], None]) -> bool:
         """Run a job. Its fault becomes the table's state, unless it is a fault of the run. Returns
@@ -552,6 +558,7 @@ class Scheduler:
         for first in range(0, len(due), RESOLVED_A_JOB):
             part = due[first : first + RESOLVED_A_JOB]
             job = self._pool.submit(self._resolve_all, self._resolver, part)
+            job.add_done_callback(self._stir)
             self._busy |= {row.id: job for row, _ in part}
 
     def _resolve_all(self, resolver: Resolver, due: list[tuple[TableRow, Resolved]]) -> None:

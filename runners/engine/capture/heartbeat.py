@@ -17,11 +17,11 @@ from runners.engine.capture.growth import Growth
 from runners.engine.capture.thread import CaptureThread
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
+from runners.engine.idle import OWN
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import Store, TableMetrics, TableState
 
 logger = logging.getLogger("replicator.heartbeat")
-TURN_SECONDS = 1.0
 MARKS_KEPT = 1000
 
 
@@ -40,7 +40,7 @@ class Heartbeat:
         capture: Callable[[], CaptureThread],
         settings: RunnerSettings,
         source_limit_bytes: int = 0,
-        turn_seconds: float = TURN_SECONDS,
+        turn_seconds: float = OWN.beat,
     ) -> None:
         self._turn_seconds = turn_seconds
         self._open_control = control

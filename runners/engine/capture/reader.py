@@ -75,9 +75,9 @@ class Capture(CaptureThread):
 
     def _wait_seconds(self) -> float:
         if self._open is None:
-            return 0.25
+            return self._idle.read
         left = self._open.began_at + self._settings.seal_seconds - time.monotonic()
-        return min(0.25, max(0.01, left))
+        return min(self._idle.read, max(0.01, left))
 
     def _take(self, block: LogBlock) -> None:
         current = self._open

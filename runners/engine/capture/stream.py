@@ -32,6 +32,7 @@ from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.errors import fail_all, fail_table
 from runners.engine.holding import Act
+from runners.engine.idle import OWN, Idle
 from runners.engine.job import Job
 from runners.engine.schema.describe import Described, describe_tables
 from runners.engine.schema.evolution import VANISHED
@@ -76,6 +77,7 @@ class Streaming:
         on_seal: Callable[[], None],
         on_fault: Callable[[TableId, str, Mapping[str, str]], None],
         wait: Callable[[], SnapshotWait | None] = lambda: None,
+        idle: Idle = OWN,
     ) -> None:
         self._job = job
         self._store = store
@@ -90,6 +92,7 @@ class Streaming:
         self._on_seal = on_seal
         self._on_fault = on_fault
         self._wait = wait
+        self._idle = idle
         self._reconnects = 0
         self._reconnected_at = 0.0
         self._open()
@@ -277,6 +280,7 @@ class Streaming:
             describe=self.describe,
             next_number=self._next_number,
             on_seal=self._sealed,
+            idle=self._idle,
         )
         self.capture.begin(position, self.describe())
         self._thread = threading.Thread(target=self.capture.run, name="capture", daemon=True)

@@ -11,10 +11,10 @@ from typing import Protocol
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from runners.engine.changelog.segments import ChangeLog
+from runners.engine.idle import OWN, Idle
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import ChangeFileRow, SegmentRow, Store
 
-IDLE_RECORD_SECONDS = 2.0
 SPACE_CHECK_SECONDS = 2.0
 
 
@@ -54,6 +54,7 @@ class CaptureThread:
         describe: Callable[[], Sequence[TableSchema]],
         next_number: int,
         on_seal: OnSeal = _nobody,
+        idle: Idle = OWN,
     ) -> None:
         self._acknowledge = reader.acknowledge
         self._log = log
@@ -62,6 +63,7 @@ class CaptureThread:
         self._describe = describe
         self._number = next_number
         self._on_seal = on_seal
+        self._idle = idle
         self._is_closed = True
         self._is_stale = threading.Event()
         self._is_mark_asked = threading.Event()
@@ -147,7 +149,7 @@ class CaptureThread:
     def _record_idle(self, position: Position | None) -> None:
         """A position without rows is recorded before it is acknowledged (CORRECTNESS 23)."""
         now = time.monotonic()
-        if position is None or now - self._idle_recorded_at < IDLE_RECORD_SECONDS:
+        if position is None or now - self._idle_recorded_at < self._idle.record:
             return
         if self.position is not None and position.ordinal <= self.position.ordinal:
             return

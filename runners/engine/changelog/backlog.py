@@ -20,7 +20,8 @@ behind it."""
 class Backlog:
     """Thread safe. It holds the segments in order with their marks. If there are very many, it
     holds the last ones, and only the ends of the others. Per table it holds the commit time of the
-    oldest unmerged change. `stirred` is set whenever something was decoded."""
+    oldest unmerged change. `stirred` is set whenever something was decoded, and by the
+    scheduler at the end of each job."""
 
     def __init__(self, segments: Sequence[SegmentRow], last_segment: int) -> None:
         self._lock = threading.Lock()

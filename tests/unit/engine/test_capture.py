@@ -17,6 +17,7 @@ from replicators.connectors.model.positions import Position
 from runners.engine.capture.reader import Capture, discard_open_tail
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
+from runners.engine.idle import Idle
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import MemoryStore
 from tests.unit.engine.changes import SCHEMA
@@ -115,13 +116,13 @@ def test_a_segment_file_reaches_the_disk_before_its_name_and_its_name_before_its
 
 
 def test_an_idle_position_is_recorded_before_it_is_acknowledged_and_never_goes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """Guards `Capture._record_idle` (CORRECTNESS 23): a keepalive acknowledged first would be ahead
     of what we know after a crash, and a lower one would be reported to the source as a step
     back."""
-    monkeypatch.setattr("runners.engine.capture.thread.IDLE_RECORD_SECONDS", 0.0)
     place = Place(tmp_path, block(10))
+    place.capture._idle = Idle(record=0.0)
     place.turn()
     place.source.idle = Position(50)
     place.turn()

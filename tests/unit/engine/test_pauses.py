@@ -11,18 +11,18 @@ import pytest
 
 from runners.engine import run
 from runners.engine.changelog.backlog import Backlog
+from runners.engine.idle import Idle
 
 
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A run on the shared Spark that has nothing to do. Its long pause would be seen."""
-    monkeypatch.setattr(run, "CALM_SECONDS", 30.0)
-    monkeypatch.setattr(run, "TURN_SECONDS", 0.01)
+    monkeypatch.setattr(run, "OWN", Idle(turn=0.01))
     found: Any = run.EngineRun.__new__(run.EngineRun)
-    found._is_shared = True
+    found._is_shared, found._idle = True, Idle(turn=30.0)
     found._stop = threading.Event()
     found._backlog = Backlog([], 0)
-    found._tables = SimpleNamespace(is_busy=False)
+    found._tables = SimpleNamespace(waits_for_jobs=lambda **_: True)
     return found
 
 
@@ -36,11 +36,11 @@ def test_a_calm_run_is_woken_by_what_is_decoded(waiting: Any) -> None:
     assert not waiting._backlog.stirred.is_set(), "the next pause would be none"
 
 
-@pytest.mark.parametrize("work", ["copy", "job", "own Spark"])
+@pytest.mark.parametrize("work", ["something to start", "own Spark"])
 def test_a_run_with_work_looks_soon(waiting: Any, work: str) -> None:
-    """Guards `_pause`: a job's end, and a copy's, would be seen a second late."""
-    waiting._tables.is_busy = work == "job"
+    """Guards `_pause`: a merge that becomes due would be started a second late."""
+    waiting._tables = SimpleNamespace(waits_for_jobs=lambda **_: work == "own Spark")
     waiting._is_shared = work != "own Spark"
     began = time.monotonic()
-    waiting._pause(is_copying=work == "copy")
+    waiting._pause(is_copying=False)
     assert time.monotonic() - began < 10

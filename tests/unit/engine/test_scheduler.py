@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -119,6 +120,24 @@ def test_a_table_that_has_nothing_to_merge_is_compared_before_it_counts_as_well_
         )
     else:
         assert jobs.row().state is TableState.REPLICATING
+
+
+def test_only_a_table_with_work_and_without_a_job_has_something_to_start() -> None:
+    """Guards `waits_for_jobs`: runs on the shared Spark would look at their tables all the time
+    while a merge waits for a core, or too late after it."""
+    jobs = Jobs()
+    backlog, scheduler = jobs.jobs._backlog, jobs.jobs
+    assert scheduler.waits_for_jobs(is_copying=False)
+    assert not scheduler.waits_for_jobs(is_copying=True)
+    backlog.decoded([], [change_file(5)])
+    assert not scheduler.waits_for_jobs(is_copying=False)
+    may_end = threading.Event()
+    scheduler._start(jobs.row(), "merge", lambda _: may_end.wait(30) and None, scheduler._pool)
+    backlog.stirred.clear()
+    assert scheduler.waits_for_jobs(is_copying=False)
+    assert scheduler.waits_for_jobs(is_copying=True)
+    may_end.set()
+    assert backlog.stirred.wait(30), "the end of a job is seen at once"
 
 
 @pytest.mark.parametrize("is_lost", [True, False])

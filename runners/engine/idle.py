@@ -1,0 +1,22 @@
+"""How often a run looks at things while nothing happens. On the shared Spark there are many runs,
+which would spend the cores on looking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Seconds. `turn`: between two looks at the tables. `beat`: between two writes of metrics.
+    `read`: the longest wait for the source's next bytes; a stop is seen after it. `record`: between
+    two records of positions without rows."""
+
+    turn: float = 0.2
+    beat: float = 1.0
+    read: float = 0.25
+    record: float = 2.0
+
+
+OWN = Idle()
+SHARED = Idle(turn=1.0, beat=3.0, read=1.0, record=5.0)
