@@ -178,7 +178,7 @@ class Options:
 
     seal_seconds: float = _number(
         "Write changes to disk every", 1.0, 0.1, 60.0,
-        help="Seconds until changes that were read from the source are safe on this side.",
+        help="Seconds until changes that were read from the source are safe on this side, at most.",
         applies="at the next start",
     )  # fmt: skip
     merge_seconds: float = _number(

@@ -3,6 +3,7 @@ before it is acknowledged. Decodes nothing."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,10 @@ from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import SegmentRow, Store
 
 BLOCK_BYTES = 4 << 20
+
+
+LINGER_SECONDS = 0.2
+"""How long a segment waits for more after a quiet time."""
 
 
 class _Open:
@@ -49,6 +54,7 @@ class Capture(CaptureThread):
         self._open: _Open | None = None
         self._tables: list[dict[str, Any]] | None = None
         self._version: int | None = None
+        self._sealed_at = -math.inf
 
     def begin(self, position: Position, tables: Sequence[TableSchema]) -> None:
         """Open the stream."""
@@ -76,8 +82,16 @@ class Capture(CaptureThread):
     def _wait_seconds(self) -> float:
         if self._open is None:
             return self._idle.read
-        left = self._open.began_at + self._settings.seal_seconds - time.monotonic()
+        left = self._due_at(self._open) - time.monotonic()
         return min(self._idle.read, max(0.01, left))
+
+    def _due_at(self, current: _Open) -> float:
+        """When the open segment is old enough: segments lie `seal_seconds` apart, and none waits
+        longer. So a change after a quiet time hardly waits."""
+        seconds = self._settings.seal_seconds
+        latest = current.began_at + seconds
+        soonest = max(current.began_at + LINGER_SECONDS, self._sealed_at + seconds)
+        return min(latest, soonest)
 
     def _take(self, block: LogBlock) -> None:
         current = self._open
@@ -114,9 +128,8 @@ class Capture(CaptureThread):
         current = self._open
         if current is None:
             return
-        age = time.monotonic() - current.began_at
         is_full = current.file.size_bytes >= self._settings.seal_bytes
-        if is_full or (current.is_closed and age >= self._settings.seal_seconds):
+        if is_full or (current.is_closed and time.monotonic() >= self._due_at(current)):
             self._seal()
 
     def _seal(self) -> None:
@@ -124,6 +137,7 @@ class Capture(CaptureThread):
         current = self._open
         assert current is not None
         self._open = None
+        self._sealed_at = time.monotonic()
         sealed = current.file.seal()
         self._log.added(sealed.size_bytes)
         row = SegmentRow(

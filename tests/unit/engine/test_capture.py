@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from replicators.connectors.log import LogBlock
 from replicators.connectors.model.positions import Position
-from runners.engine.capture.reader import Capture, discard_open_tail
+from runners.engine.capture.reader import LINGER_SECONDS, Capture, discard_open_tail
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.idle import Idle
@@ -164,10 +165,31 @@ def test_a_segment_holds_closed_transactions_or_one_that_is_open_and_one_schema(
         block(50, version=2),
     )
     place = Place(tmp_path, *blocks, seal_bytes=1 << 20, seal_seconds=3600.0)
+    place.capture._sealed_at = time.monotonic()
     place.turn()
     place.capture.stop()
     place.capture.run()
     assert place.segments() == [(1, 20, True), (2, 30, True), (3, 50, True)]
+
+
+def test_a_change_after_a_quiet_time_does_not_wait_for_a_segments_age(tmp_path: Path) -> None:
+    """Guards `Capture._due_at`: a change now and then was a second later than it had to be. Under
+    steady changes segments still lie a whole age apart."""
+    place = Place(tmp_path, block(10), seal_bytes=1 << 20, seal_seconds=10.0)
+    capture = place.capture
+    place.turn()
+    current = capture._open
+    assert current is not None and place.segments() == []
+    assert capture._due_at(current) == current.began_at + LINGER_SECONDS
+    assert 0 < capture._wait_seconds() <= LINGER_SECONDS
+    capture._sealed_at = current.began_at - 4.0
+    assert capture._due_at(current) == pytest.approx(current.began_at + 6.0)
+    capture._sealed_at = current.began_at + 1.0
+    assert capture._due_at(current) == pytest.approx(current.began_at + 10.0)
+    capture._sealed_at = current.began_at = current.began_at - 10.0
+    capture.step()
+    assert place.segments() == [(1, 10, True)]
+    assert capture._sealed_at > current.began_at
 
 
 def test_what_is_incomplete_when_it_stops_is_thrown_away(tmp_path: Path) -> None:
