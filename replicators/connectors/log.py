@@ -147,9 +147,12 @@ class ByteLog(Generic[P]):
     segments, and tasks decode them later.
 
     `reader` gets the params and the name of what the replicator makes at the source. `decoder` is a
-    `LogDecoder`. It is called in tasks, so it is named by dotted path.
+    `LogDecoder`. It is called in tasks, so it is named by dotted path. So is `grows`, which says
+    of a segment's body whether decoding may take far more memory than the body has bytes, because
+    it is compressed. Empty: never.
     """
 
     reader: Callable[[P, str], LogReader]
     snapshot_first: FirstSnapshotOpener[LogReader, P]
     decoder: str
+    grows: str = ""

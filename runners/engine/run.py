@@ -154,6 +154,7 @@ class EngineRun:
             self._stop,
             self._evolver.fault,
             self._kit.limits,
+            grows=job.source.log.grows if job.source.log is not None else "",
         )
         self._streaming = Streaming(
             job,

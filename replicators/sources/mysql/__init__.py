@@ -99,6 +99,7 @@ PLUGIN = SourcePlugin(
         reader=_log_reader,
         snapshot_first=_snapshot_first,
         decoder="replicators.sources.mysql.decode:decode",
+        grows="replicators.sources.mysql.decode:grows",
     ),
     snapshot_again=_snapshot_again,
     chunk_reader="replicators.sources.mysql.snapshot:ChunkReader",

@@ -28,7 +28,7 @@ from replicators.connectors.model.changes import (
 )
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.sources.mysql import kernels as k
-from replicators.sources.mysql.expand import Damaged, expand
+from replicators.sources.mysql.expand import Damaged, expand, has_compressed
 from replicators.sources.mysql.offsets import value_at
 from replicators.sources.mysql.schemas import Schema, schema_without_rows
 from replicators.sources.mysql.segments import Index, index_segment
@@ -51,6 +51,11 @@ def decode(head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTab
             yield _corrupt(table, damage.offset, segment)
         return
     yield from _decode_tables(index, tables, charsets, int(context["file"]), segment)
+
+
+def grows(body: Any) -> bool:
+    """Whether the body has compressed events, which decoding expands. See `ByteLog.grows`."""
+    return bool(has_compressed(np.frombuffer(body, np.uint8)))
 
 
 def warm() -> None:

@@ -83,6 +83,18 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
     return {"files": files, "poisons": poisons, "passed": passed}
 
 
+def grows(task: DecodeTask, path: str) -> bool:
+    """Whether decoding the segment may take far more memory than it has bytes; `path` is
+    `ByteLog.grows`. A damaged segment does not: decoding reports it."""
+    try:
+        _, body = read_segment(task.path, task.crc32, task.number)
+    except ReplicationError as err:
+        if err.code != "log:segment-corrupt":
+            raise
+        return False
+    return bool(load(path)(body))
+
+
 def held(item: DecodedTable, limits: Limits) -> DecodedTable | Poison:
     """The changes without the values that can't be held, which are marked. Returns what stops the
     table instead if the table can't do without these values."""

@@ -23,6 +23,11 @@ def nothing(head: dict[str, Any], body: Any, segment: int) -> Iterator[Any]:
     return iter(())
 
 
+def grows(body: Any) -> bool:
+    """Whether a segment of these tests is compressed: it says so."""
+    return bytes(body) == b"compressed"
+
+
 class CountedTasks:
     """Runs tasks here, and counts jobs."""
 
@@ -37,15 +42,26 @@ class CountedTasks:
 
 
 @pytest.mark.parametrize(
-    ("size", "jobs"), [(BYTES_HERE // 2, 0), (BYTES_HERE // 2 + 1, 1), (BYTES_HERE * 9, 1)]
+    ("size", "body", "jobs"),
+    [
+        (BYTES_HERE // 2, b"", 0),
+        (BYTES_HERE // 2, b"compressed", 1),
+        (BYTES_HERE // 2 + 1, b"", 1),
+        (BYTES_HERE * 9, b"", 1),
+    ],
 )
-def test_few_bytes_are_decoded_without_a_job(tmp_path: Path, size: int, jobs: int) -> None:
+def test_few_bytes_are_decoded_without_a_job(
+    tmp_path: Path, size: int, body: bytes, jobs: int
+) -> None:
     """Two segments. Guards many small replicators on one Spark: a job for each of their changes
-    would take the cores. Guards large segments, which belong into tasks."""
+    would take the cores. Guards large segments, and compressed ones, which belong into tasks: they
+    would take the run's own memory."""
     log = ChangeLog(str(tmp_path), "here", "test", "")
     rows = []
     for number in (1, 2):
-        sealed = log.begin_segment(number, {"segment": number}).seal()
+        file = log.begin_segment(number, {"segment": number})
+        file.append(body)
+        sealed = file.seal()
         rows.append(
             SegmentRow(
                 number=number, path=sealed.path, size_bytes=size, crc32=sealed.crc32,
@@ -59,7 +75,7 @@ def test_few_bytes_are_decoded_without_a_job(tmp_path: Path, size: int, jobs: in
     watchdog: Any = type("W", (), {"step": lambda *_: nullcontext()})()
     decoding = Decoding(
         tasks, f"{__name__}:nothing", store, log, backlog, watchdog, threading.Event(),
-        lambda table, code, _: None,
+        lambda table, code, _: None, grows=f"{__name__}:grows",
     )  # fmt: skip
     assert decoding._decode_some()
     assert tasks.jobs == jobs

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import zstandard
 
+from replicators.sources.mysql.decode import grows
 from replicators.sources.mysql.expand import NONE, TRANSACTION_PAYLOAD, ZSTD, Damaged, expand
 from replicators.sources.mysql.tablemaps import HEADER
 
@@ -55,6 +56,16 @@ def test_the_events_come_as_they_were() -> None:
         found = expand(framed(before, one, after), False)
         assert found.body.tobytes() == framed(before, *inside, after).tobytes()
         assert not found.has_checksums
+
+
+def test_only_a_compressed_body_grows() -> None:
+    """Guards `ByteLog.grows` of MySQL: few compressed bytes would be decoded in the run's own
+    process, and could take all of its memory."""
+    data, size = compressed([event(ROWS, bytes(100))])
+    plain = [event(33, b"gtid"), event(ROWS, bytes(100))]
+    assert grows(framed(*plain, payload(data, size)))
+    assert not grows(framed(*plain))
+    assert not grows(framed())
 
 
 def test_a_large_transaction_is_held_once() -> None:
