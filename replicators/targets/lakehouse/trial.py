@@ -12,6 +12,7 @@ from replicators.connectors.problems.errors import driver_of
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.storage import Storage
 from replicators.targets.lakehouse import catalog, hive, naming
+from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 
 _NO_VIEWS = "target:catalog-views"
@@ -50,24 +51,23 @@ def _faults(params: LakehouseParams) -> Any:
 
 def failed(params: LakehouseParams, namespaces: Iterable[str]) -> Problem | None:
     """What the catalog refuses of what a run needs: to make those of the namespaces that are not
-    there, and to make, change, rename and drop a table."""
+    there, and to make, change, rename and drop a table. Changed columns that a metastore refuses
+    are a warning, and the trial goes on."""
     try:
         opened = catalog.open_catalog(params, is_look=True)
     except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
         return of_server(err, "open the warehouse", params)
     try:
-        _try(opened, params, sorted(namespaces))
+        takes_columns = _try(opened, params, sorted(namespaces))
     except _Failed as err:
         cause = err.__cause__
         code = (_faults(params).fault(cause) if cause else "") or err.code
         if code == "target:catalog-unreachable" and _is_answer(cause):
             code = err.code
-        if code == _COLUMNS:
-            return Problem.of(code, severity=Severity.WARNING)
         return Problem.of(code, act=err.act)
     finally:
         opened.close()
-    return None
+    return None if takes_columns else Problem.of(_COLUMNS, severity=Severity.WARNING)
 
 
 def _is_answer(err: BaseException | None) -> bool:
@@ -77,7 +77,8 @@ def _is_answer(err: BaseException | None) -> bool:
     return isinstance(err, ServerError)
 
 
-def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
+def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> bool:
+    """Whether the catalog takes changed columns. It does all else, or `_Failed`."""
     from pyiceberg.schema import Schema
     from pyiceberg.types import LongType, NestedField
 
@@ -87,6 +88,7 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
     home = mark if is_new else naming.STAGING_NAMESPACE
     first, second = (home, f"{mark}_1"), (home, f"{mark}_2")
     place = f"{params.warehouse_url}/{naming.folder(mark)}"
+    takes_columns = True
     schema = Schema(NestedField(1, "id", LongType(), required=False))
     try:
         if is_new:
@@ -100,8 +102,8 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
                 change = made.transaction().set_properties({naming.STAGING_NAMESPACE: "1"})
                 change.commit_transaction()
         else:
-            with _doing("change a table", _COLUMNS):
-                _change_columns(opened, first)
+            with _doing("change a table"):
+                takes_columns = _takes_columns(opened, first)
         with _doing("rename a table"):
             opened.rename_table(first, second)
         with _doing("drop a table"):
@@ -118,17 +120,24 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> None:
         for one in (place, f"{place}_view", hive.folder(params.warehouse_url, mark)):
             with suppress(OSError):
                 Storage(params.store).remove_folder(one)
+    return takes_columns
 
 
-def _change_columns(opened: Any, names: tuple[str, str]) -> None:
+def _takes_columns(opened: Any, names: tuple[str, str]) -> bool:
     """Give the place of the table's column another type, as a column does that comes before it. A
-    metastore may compare places."""
+    metastore may compare places, and refuse it."""
     from hive_metastore.ttypes import FieldSchema
 
     with opened._client as client:
         found = client.get_table(dbname=names[0], tbl_name=names[1])
         found.sd.cols = [FieldSchema(name="first", type="boolean")]
-        client.alter_table(dbname=names[0], tbl_name=names[1], new_tbl=found)
+        try:
+            client.alter_table(dbname=names[0], tbl_name=names[1], new_tbl=found)
+        except Exception as err:
+            if code_of(err) != _COLUMNS:
+                raise
+            return False
+    return True
 
 
 def _try_a_view(opened: Any, names: tuple[str, str], schema: Any, place: str) -> None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hive_metastore.ttypes import SerDeInfo, StorageDescriptor, Table
+from hive_metastore.ttypes import (
+    InvalidOperationException,
+    MetaException,
+    SerDeInfo,
+    StorageDescriptor,
+    Table,
+)
+from pyiceberg.catalog.sql import SqlCatalog
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
 from replicators.connectors.params import InvalidParams, parse
-from replicators.targets.lakehouse import PLUGIN, listing, metastore
+from replicators.connectors.problems.problem import Severity
+from replicators.targets.lakehouse import PLUGIN, catalog, listing, metastore, trial
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from runners.engine.tasks.sharing.fitness import can_share
@@ -159,3 +168,69 @@ def test_an_entry_is_known_by_its_folder(
     serde = SerDeInfo(parameters={"path": path} if path else {})
     entry = Table(sd=StorageDescriptor(location=location, serdeInfo=serde))
     assert listing.is_at(entry, folder) is bool(is_ours)
+
+
+class _Metastore:
+    """A metastore's client whose answer to ALTER is an error."""
+
+    def __init__(self, said: Exception) -> None:
+        self.said = said
+
+    def __enter__(self) -> _Metastore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def get_table(self, **_: str) -> Table:
+        return Table(sd=StorageDescriptor())
+
+    def alter_table(self, **_: Any) -> None:
+        raise self.said
+
+
+class _Opened(SqlCatalog):
+    """Iceberg's own catalog, whose tables a metastore lists."""
+
+    _client: _Metastore
+    refuses_rename = False
+
+    def rename_table(self, from_identifier: Any, to_identifier: Any) -> Any:
+        if self.refuses_rename:
+            raise RuntimeError("no rename here")
+        return super().rename_table(from_identifier, to_identifier)
+
+
+_COMPARED = "The following columns have types incompatible with the existing columns"
+
+
+@pytest.mark.parametrize(
+    ("said", "refuses_rename", "code", "severity"),
+    [
+        (InvalidOperationException(_COMPARED), False, "catalog-columns", Severity.WARNING),
+        (InvalidOperationException(_COMPARED), True, "catalog-trial", Severity.ERROR),
+        (MetaException("another authorizer says no"), False, "catalog-trial", Severity.ERROR),
+        (AttributeError("_client"), False, "catalog-trial", Severity.ERROR),
+        (TTransportException(TTransportException.TIMED_OUT), False, "catalog-unreachable",
+         Severity.ERROR),
+    ],
+)  # fmt: skip
+def test_a_trial_goes_on_after_columns_that_a_metastore_compares(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: Exception,
+    refuses_rename: bool,
+    code: str,
+    severity: Severity,
+) -> None:
+    """Guards the assessment: what is refused after the columns is an error, and so is any other
+    answer to the change of columns. It leaves no table."""
+    opened = _Opened("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "lake"))
+    opened._client = _Metastore(said)
+    opened.refuses_rename = refuses_rename
+    monkeypatch.setattr(catalog, "open_catalog", lambda *_, **__: opened)
+    given = {**HIVE, "warehouse": str(tmp_path / "lake")}
+    found = trial.failed(LakehouseParams(**given), ["shop"])  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.code, found.severity) == (f"target:{code}", severity)
+    assert opened.list_namespaces() == []
