@@ -15,7 +15,8 @@ from runners.logs.read import log_levels, log_lines
 from runners.logs.write import RowHandler
 from runners.management.commands.run_replicator import _level
 from runners.models import LogLine
-from tests.app.factories import SECRET, make_run
+from runners.supervision.jobs import secrets_of
+from tests.app.factories import SECRET, make_replicator, make_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -148,3 +149,15 @@ def test_debug_is_offered_where_it_can_be_seen(
     logger.debug("Merged 2 changes")
     handler.close()
     assert [line.text for line in log_lines(replicator)] == ["Merged 2 changes"]
+
+
+def test_a_token_of_azure_is_masked_as_it_is_used() -> None:
+    """Guards logs: Azure shows a token with a question mark, which no request has."""
+    used = "sv=2024-11-04&sp=racwdl&sig=c2VjcmV0LXdvcmQ%3D"
+    target = {
+        "warehouse": "abfss://lake@account.dfs.core.windows.net/w",
+        "catalog_uri": "sqlite:////c.db",
+        "adls_sas": f"?{used}",
+    }
+    made = make_replicator(target_kind="lakehouse", target_params=target)
+    assert set(secrets_of(made)) == {SECRET, used}

@@ -67,6 +67,14 @@ MESSAGES: Mapping[str, Message] = {
         "Nothing can be read or written there.",
         help=Help.EDIT,
     ),
+    "target:hdfs-user": Message(
+        "No user for HDFS",
+        "No HDFS user is entered, and the user that runs this program has no name.",
+        "Enter an HDFS user, or set HADOOP_USER_NAME of web and workers. A container's user often "
+        "has no entry in /etc/passwd.",
+        "HDFS knows users by their names.",
+        help=Help.EDIT,
+    ),
     "target:hdfs-unknown": Message(
         "No WebHDFS at this address",
         "A server answers at the WebHDFS address, but not as a namenode or an HttpFS gateway does.",

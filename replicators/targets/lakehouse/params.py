@@ -291,6 +291,8 @@ class LakehouseParams:
     )
 
     def __post_init__(self) -> None:
+        # Azure shows a token with a question mark that is no part of it
+        object.__setattr__(self, "adls_sas", self.adls_sas.removeprefix("?"))
         errors: dict[str, str] = {}
         if not self.catalog_name.isidentifier() or not self.catalog_name.isascii():
             errors["catalog_name"] = "must be a word of letters, digits and underscores"

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import pwd
 import stat
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
+from azure.core.credentials import AzureSasCredential
+from azure.core.pipeline.transport import HttpTransport, RequestsTransportResponse
+from azure.storage.blob import BlobServiceClient, ExponentialRetry
 from pyarrow import fs
 from pyiceberg.io import load_file_io
 
@@ -18,8 +25,9 @@ from replicators.connectors.storage import Storage, looked
 from replicators.connectors.target import SnapshotPlace
 from replicators.targets.lakehouse import conf
 from replicators.targets.lakehouse.params import LakehouseParams, places
-from replicators.targets.lakehouse.stores import Store, blocks, one_name
+from replicators.targets.lakehouse.stores import Store, adls, blocks, hdfs_files, one_name
 from replicators.targets.lakehouse.stores.adls import Adls
+from replicators.targets.lakehouse.stores.azure_files import AzureFiles
 from replicators.targets.lakehouse.stores.gcs import Gcs
 from replicators.targets.lakehouse.stores.hdfs import Hdfs
 from replicators.targets.lakehouse.stores.renewed import Renewed
@@ -178,6 +186,7 @@ def test_a_sas_token_signs_in_in_place_of_the_key() -> None:
     """Guards the token's way. Azure shows it with a question mark before it."""
     given = params(**AZURE, adls_sas=f"?{SAS}")
     settings = conf.spark_conf(given)
+    assert given.adls_sas == SAS
     assert settings[AUTH] == "SAS"
     ((name, secret),) = conf.driver_environment(given).items()
     assert secret == SAS
@@ -196,6 +205,20 @@ def test_a_sas_token_signs_in_in_place_of_the_key() -> None:
             {
                 "2.client.id": "me",
                 "2.client.endpoint": "https://login.microsoftonline.com/t/oauth2/v2.0/token",
+                "2.client.secret": "${env.AZURE_CLIENT_SECRET}",
+            },
+        ),
+        (
+            {
+                "AZURE_CLIENT_ID": "me",
+                "AZURE_TENANT_ID": "t",
+                "AZURE_CLIENT_SECRET": "word",
+                "AZURE_AUTHORITY_HOST": "login.example/",
+            },
+            "ClientCredsTokenProvider",
+            {
+                "2.client.id": "me",
+                "2.client.endpoint": "https://login.example/t/oauth2/v2.0/token",
                 "2.client.secret": "${env.AZURE_CLIENT_SECRET}",
             },
         ),
@@ -220,6 +243,69 @@ def test_without_a_key_the_identity_of_the_environment_signs_in_to_azure(
     found = {n.removeprefix(OAUTH): v for n, v in settings.items() if n.startswith(OAUTH)}
     assert found.pop(".provider.type").endswith(f".{provider}")
     assert found == more
+
+
+@pytest.mark.parametrize(
+    ("around", "asked"),
+    [
+        ({}, ["ManagedIdentityCredential"]),
+        ({"AZURE_CLIENT_CERTIFICATE_PATH": "/c"}, ["ManagedIdentityCredential"]),
+        ({"AZURE_USERNAME": "u", "AZURE_PASSWORD": "p"}, ["ManagedIdentityCredential"]),
+        ({"AZURE_CLIENT_SECRET": "word"}, ["EnvironmentCredential"]),
+        ({"AZURE_FEDERATED_TOKEN_FILE": "/f"}, ["WorkloadIdentityCredential"]),
+    ],
+)
+def test_this_program_signs_in_to_azure_only_as_spark_can(
+    monkeypatch: pytest.MonkeyPatch, around: dict[str, str], asked: list[str]
+) -> None:
+    """Guards the preflight: an identity that Spark can't have must not make it green."""
+    from azure.identity import DefaultAzureCredential
+
+    for name in [n for n in os.environ if n.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    for name, value in {"AZURE_CLIENT_ID": "me", "AZURE_TENANT_ID": "t", **around}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(DefaultAzureCredential, "get_token", lambda *_, **__: None)
+    assert [type(c).__name__ for c in adls._machine().credentials] == asked
+
+
+class _Answers(HttpTransport[Any, Any]):
+    """A server of Azure that gives these answers: a status and Azure's code."""
+
+    def __init__(self, *answers: tuple[int, str]) -> None:
+        self.answers = list(answers)
+
+    def send(self, request: Any, **_: Any) -> Any:
+        status, code = self.answers.pop(0)
+        answer = requests.Response()
+        answer.status_code, answer._content = status, b""
+        answer.headers["x-ms-error-code"] = code
+        return RequestsTransportResponse(request, answer)
+
+    def open(self) -> None: ...
+    def close(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_a_delete_in_azure_whose_answer_was_lost_is_done() -> None:
+    """Guards loads: the client asks again, and hears that there is no such file."""
+
+    def deleted(*answers: tuple[int, str]) -> None:
+        server = _Answers(*answers)
+        made = BlobServiceClient(
+            "https://account.blob.core.windows.net",
+            credential=AzureSasCredential(SAS),
+            transport=server,
+            retry_policy=ExponentialRetry(0, 0, random_jitter_range=0),
+        )
+        fs.PyFileSystem(AzureFiles(lambda: made)).delete_file("lake/f")
+        assert not server.answers
+
+    deleted((503, "ServerBusy"), (404, "BlobNotFound"))
+    with pytest.raises(FileNotFoundError, match="ContainerNotFound"):
+        deleted((404, "ContainerNotFound"))
+    with pytest.raises(OSError, match="AuthorizationFailure"):
+        deleted((403, "AuthorizationFailure"))
 
 
 def test_an_emulator_of_azure_is_asked_without_encryption() -> None:
@@ -289,6 +375,60 @@ def test_spark_gets_the_user_of_hdfs_by_its_environment() -> None:
 )
 def test_an_answer_of_hdfs_has_a_code(said: str, code: str) -> None:
     assert Hdfs().code(said) == f"target:{code}"
+
+
+def test_without_a_user_webhdfs_has_the_one_that_sparks_client_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Guards the owner of the files: this program's and Spark's must be one. In a container the
+    process may have no name."""
+
+    def taken(user: str = "") -> str:
+        return hdfs_files.WebHdfs("http://namenode:9870", user)._user["user.name"]
+
+    monkeypatch.setenv("LOGNAME", "somebody")
+    monkeypatch.setenv("HADOOP_USER_NAME", "lakes")
+    assert (taken("entered"), taken()) == ("entered", "lakes")
+    monkeypatch.delenv("HADOOP_USER_NAME")
+    assert taken() == pwd.getpwuid(os.getuid()).pw_name
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)
+    found = looked(Hdfs("http://127.0.0.1:9"), "hdfs://cluster/lake")
+    assert found is not None and found.code == "target:hdfs-user"
+
+
+def test_an_error_of_webhdfs_has_no_path() -> None:
+    """Guards logs and messages: an error of `requests` has the whole address."""
+    web = hdfs_files.WebHdfs("http://127.0.0.1:9", "lakes")
+    web._session = requests.Session()  # does not try again
+    with pytest.raises(OSError, match="ConnectionError") as caught:
+        web.ask("GET", "LISTSTATUS", "/".join(("", "lake", "people")))
+    text = "".join(traceback.format_exception(caught.value))
+    assert "lake/people" not in text and "user.name=" not in text
+    assert Hdfs().code(str(caught.value)) == "target:unreachable"
+
+
+def test_a_folder_of_hdfs_that_vanishes_while_it_is_listed_is_left_out() -> None:
+    """Guards lists: what lies beside a folder that somebody removes is still there."""
+    listed = {"/lake": ("gone", "kept"), "/lake/kept": ()}
+
+    class Web(hdfs_files.WebHdfs):
+        def ask(self, method: str, op: str, path: str, **values: Any) -> Any:
+            if path not in listed:
+                raise FileNotFoundError("[FileNotFoundException] status=404")
+            found = [
+                {"pathSuffix": name, "type": "DIRECTORY", "modificationTime": 0, "length": 0}
+                for name in listed[path]
+            ]
+            return {"FileStatuses": {"FileStatus": found}}
+
+    system = fs.PyFileSystem(hdfs_files.HdfsFiles(lambda: Web("http://h", "lakes")))
+    for allowed in (True, False):
+        asked = fs.FileSelector("c/lake", recursive=True, allow_not_found=allowed)
+        assert [i.path for i in system.get_file_info(asked)] == ["c/lake/gone", "c/lake/kept"]
+    missing = fs.FileSelector("c/no", recursive=True, allow_not_found=True)
+    assert system.get_file_info(missing) == []
+    with pytest.raises(FileNotFoundError):
+        system.get_file_info(fs.FileSelector("c/no", recursive=True))
 
 
 def test_what_a_datanode_refuses_does_not_become_a_files_bytes() -> None:

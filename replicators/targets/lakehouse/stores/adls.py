@@ -29,11 +29,12 @@ JARS = ("hadoop-azure-3",)
 """Hadoop's file system of Azure. Spark has what it needs."""
 SECRET = "REPLICATOR_STORE_SECRET"  # noqa: S105 - the name of a variable
 """The variable of the JVM's environment that has the key or the token."""
+_BY_SECRET, _WORKLOAD, _MANAGED = "environment", "workload_identity", "managed_identity"
 _PACKAGE = "org.apache.hadoop.fs.azurebfs"
 _URL = re.compile(r"abfss?://[a-z0-9-]{3,63}@[a-z0-9]{3,24}\.dfs\.[a-z0-9.-]+(/.*)?")
 _SECONDS = 20.0
 """How long a request that fails for no lasting reason is tried again."""
-_SAS = re.compile(r"\??(?=.*\bsig=)[!-~]+")
+_SAS = re.compile(r"(?=.*\bsig=)[!-~]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _CODES: Codes = (
     (r"NO_?SUCH_?BUCKET|ContainerNotFound|FilesystemNotFound|specified container does not exist",
@@ -128,7 +129,7 @@ def of(params: HasContainer) -> Adls:
         urlsplit(params.warehouse).hostname or "",
         params.adls_endpoint.rstrip("/"),
         params.adls_key,
-        params.adls_sas.removeprefix("?"),
+        params.adls_sas,
     )
 
 
@@ -229,15 +230,26 @@ def _client(store: Adls) -> BlobServiceClient:
 
 
 def _machine() -> Any:
-    """The identity that `_identity` names for Spark. What somebody signed in with by hand would be
-    known here and not there."""
+    """The identity that `_identity` names for Spark, and no other: a certificate, or what somebody
+    signed in with by hand, would be known here and not there."""
     from azure.identity import DefaultAzureCredential
 
-    by_hand = ("cli", "powershell", "developer_cli", "shared_token_cache",
-               "visual_studio_code", "broker")  # fmt: skip
-    found = DefaultAzureCredential(**{f"exclude_{name}_credential": True for name in by_hand})
+    kinds = (_BY_SECRET, _WORKLOAD, _MANAGED, "cli", "powershell", "developer_cli",
+             "shared_token_cache", "visual_studio_code", "broker")  # fmt: skip
+    kind = _kind(os.environ)
+    found = DefaultAzureCredential(**{f"exclude_{k}_credential": k != kind for k in kinds})
     found.get_token("https://storage.azure.com/.default")  # the client would ask again and again
     return found
+
+
+def _kind(around: Mapping[str, str]) -> str:
+    """Which identity the environment names, as Azure's own library calls it."""
+    if around.get("AZURE_CLIENT_ID") and around.get("AZURE_TENANT_ID"):
+        if around.get("AZURE_CLIENT_SECRET"):
+            return _BY_SECRET
+        if around.get("AZURE_FEDERATED_TOKEN_FILE"):
+            return _WORKLOAD
+    return _MANAGED
 
 
 def _identity(around: Mapping[str, str]) -> dict[str, str]:
@@ -245,16 +257,19 @@ def _identity(around: Mapping[str, str]) -> dict[str, str]:
     machine's."""
     oauth, provider = "fs.azure.account.oauth2", "fs.azure.account.oauth.provider.type"
     tenant, client = around.get("AZURE_TENANT_ID", ""), around.get("AZURE_CLIENT_ID", "")
-    authority = around.get("AZURE_AUTHORITY_HOST", "https://login.microsoftonline.com")
+    authority = around.get("AZURE_AUTHORITY_HOST") or "login.microsoftonline.com"
+    if "://" not in authority:
+        authority = f"https://{authority}"
+    kind = _kind(around)
     own = {f"{oauth}.client.id": client} if client else {}
-    if client and tenant and around.get("AZURE_CLIENT_SECRET"):
+    if kind == _BY_SECRET:
         return {
             provider: f"{_PACKAGE}.oauth2.ClientCredsTokenProvider",
             f"{oauth}.client.endpoint": f"{authority.rstrip('/')}/{tenant}/oauth2/v2.0/token",
             f"{oauth}.client.secret": "${env.AZURE_CLIENT_SECRET}",
             **own,
         }
-    if client and tenant and around.get("AZURE_FEDERATED_TOKEN_FILE"):
+    if kind == _WORKLOAD:
         return {
             provider: f"{_PACKAGE}.oauth2.WorkloadIdentityTokenProvider",
             f"{oauth}.msi.tenant": tenant,

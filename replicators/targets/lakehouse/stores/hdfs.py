@@ -24,6 +24,7 @@ FIELDS = ("hdfs_web", "hdfs_user")
 _CODES: Codes = (
     (r"AccessControlException|SecurityException", "target:hdfs-rights"),
     (r"\[HTTP\] status=401|AuthenticationException", "target:hdfs-login"),
+    (r"no HDFS user", "target:hdfs-user"),
     (r"\[HTTP\] status=4|no WebHDFS", "target:hdfs-unknown"),
 )  # fmt: skip
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
@@ -60,7 +61,8 @@ def user(group: str) -> Any:
     return param(
         "HDFS user",
         group=group,
-        help="Who owns the files. Empty: the user that runs this program",
+        help="Who owns the files. Empty: HADOOP_USER_NAME of web and workers, or the user that "
+        "runs them",
         default="",
         note="for a warehouse in HDFS",
         addresses=True,

@@ -3,10 +3,12 @@ gateway speak. A path begins with the cluster's name, which the protocol does no
 
 from __future__ import annotations
 
-import getpass
+import os
+import pwd
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -32,12 +34,12 @@ _ERRORS: dict[str, type[OSError]] = {
 
 
 class WebHdfs:
-    """The service at an address. Errors are OSErrors whose text has Hadoop's name of them, and no
-    path."""
+    """The service at an address. Errors are OSErrors. Their text has the name that Hadoop or
+    `requests` has for them, and no path."""
 
     def __init__(self, where: str, user: str) -> None:
         self._root = f"{where}/webhdfs/v1"
-        self._user = {"user.name": user or getpass.getuser()}
+        self._user = {"user.name": user or _own_user()}
         self._seconds = limits.left(_SECONDS)
         self._session = requests.Session()
         again = Retry(total=None, connect=2, read=0, status=0, redirect=0, backoff_factor=0.5)
@@ -73,7 +75,10 @@ class WebHdfs:
         return self._done(method, url, params=asked, allow_redirects=follows)
 
     def _done(self, method: str, url: str, **how: Any) -> requests.Response:
-        answer = self._session.request(method, url, timeout=self._seconds, **how)
+        try:
+            answer = self._session.request(method, url, timeout=self._seconds, **how)
+        except requests.RequestException as err:  # its text has the path and the user
+            raise OSError(f"{type(err).__name__} of the WebHDFS address") from None
         if answer.status_code < 400:
             return answer
         try:
@@ -81,6 +86,17 @@ class WebHdfs:
         except (ValueError, KeyError, TypeError):
             said = "HTTP"
         raise _ERRORS.get(said, OSError)(f"[{said}] status={answer.status_code}")
+
+
+def _own_user() -> str:
+    """The user that Spark's client of Hadoop takes where none is entered."""
+    named = os.environ.get("HADOOP_USER_NAME")
+    if named:
+        return named
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        raise OSError("no HDFS user is entered, and this process's has no name") from None
 
 
 def connect(where: str, user: str, cluster: str) -> WebHdfs:
@@ -149,7 +165,8 @@ class HdfsFiles(FileSystemHandler):
             info = _found(f"{base}/{one['pathSuffix']}", one)
             yield info
             if is_recursive and info.type == FileType.Directory:
-                yield from self._below(info.path, is_recursive)
+                with suppress(FileNotFoundError):  # somebody removed it meanwhile
+                    yield from self._below(info.path, is_recursive)
 
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002 - always so
         self._web.ask("PUT", "MKDIRS", _inner(path))
