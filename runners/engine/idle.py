@@ -19,4 +19,4 @@ class Idle:
 
 
 OWN = Idle()
-SHARED = Idle(turn=1.0, beat=3.0, read=1.0, record=5.0)
+SHARED = Idle(turn=2.0, beat=5.0, read=2.0, record=5.0)

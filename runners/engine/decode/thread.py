@@ -31,7 +31,7 @@ from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.run")
 
-WAIT_SECONDS = 1.0
+WAIT_SECONDS = 5.0
 """For a stop that did not wake the thread."""
 SEGMENTS_A_JOB = 32
 BYTES_A_JOB = 256 << 20
