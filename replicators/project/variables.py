@@ -139,6 +139,8 @@ ENGINE_HELP = {
     "spark_executor_count": "Executors of a run; 0: as the cluster gives.",
     "spark_conf": "More settings of Spark, such as `spark.a=1; spark.b=2`. They win over all "
     "others. Spark passes them on in arguments of processes: they must not hold secrets.",
+    "spark_shared_master": "Master of the Spark that small replicators of a machine share: "
+    "local[n], where n tasks of all of them run at a time. More than cores, as tasks are small.",
     "spark_shared_memory": "Memory of the JVM that small replicators of a machine share.",
     "spark_shared_worker_bytes": "Memory that a Python worker of the shared Spark may have; a task "
     "that needs more fails. There are as many workers as tasks at a time. 0: no limit.",

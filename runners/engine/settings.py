@@ -22,6 +22,7 @@ class RunnerSettings:
     spark_executor_cores: int = 0
     spark_executor_count: int = 0
     spark_conf: str = ""
+    spark_shared_master: str = "local[8]"
     spark_shared_memory: str = "2g"
     spark_shared_worker_bytes: int = 2 << 30
     spark_shared_dir: str = "var/shared-spark"

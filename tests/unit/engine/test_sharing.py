@@ -186,11 +186,19 @@ def test_the_workers_get_their_limit_and_their_modules(
     """Guards `Keeper._opened`, and the daemon's start: Spark Connect passes no `spark.executorEnv`
     on, so a task took 11 GB over a limit of 700 MB, and each worker imported for seconds."""
     given: dict[str, Any] = {}
-    monkeypatch.setattr(keeper, "open_session", lambda *_, **values: given.update(values))
+
+    def opened(settings: RunnerSettings, *_: Any, **values: Any) -> None:
+        given.update(values, master=settings.spark_master)
+
+    monkeypatch.setattr(keeper, "open_session", opened)
     settings = RunnerSettings(
-        spark_local_dir=str(tmp_path), jars_dir=str(tmp_path), spark_shared_worker_bytes=700 << 20
+        spark_local_dir=str(tmp_path),
+        jars_dir=str(tmp_path),
+        spark_shared_worker_bytes=700 << 20,
+        spark_shared_master="local[7]",
     )
     Keeper(settings, 60)._opened()
+    assert given["master"] == "local[7]"
     variables = given["variables"]
     assert {*TASKS, "replicators.sources.postgresql.decode"} <= {*variables[MODULES].split(",")}
     with subprocess.Popen(

@@ -119,6 +119,7 @@ class Keeper:
     def _opened(self) -> Any:
         settings = replace(
             with_scratch(replace(self._settings, spark_remote="")),
+            spark_master=self._settings.spark_shared_master,
             spark_driver_memory=self._settings.spark_shared_memory,
             spark_java_options=" ".join(
                 filter(
