@@ -43,6 +43,17 @@ def durable_server(server: SqlServer) -> Iterator[None]:
         server.execute(*(f"SET GLOBAL {name} = 0" for name in settings))
 
 
+@contextmanager
+def taking_files(server: SqlServer, takes: bool) -> Iterator[None]:
+    """The server allows LOAD DATA LOCAL meanwhile, or forbids it."""
+    before = server.execute("SELECT @@local_infile")[0][0]
+    server.execute(f"SET GLOBAL local_infile = {int(takes)}")
+    try:
+        yield
+    finally:
+        server.execute(f"SET GLOBAL local_infile = {before}")
+
+
 OF_MODES = {c.name: c.type for mode in Mode for c in extra_columns(mode)}
 """The types of the columns that modes add."""
 

@@ -16,7 +16,14 @@ from replicators.connectors.params import parse
 from replicators.connectors.target import TargetPlugin
 from tests.contract.sql_targets import NeutralRows, SqlTargetFixtures
 from tests.mysql_servers import SqlDatabase, fresh_sql_database
-from tests.mysql_target import USER, durable_server, neutral_rows, plain_writer, quoted
+from tests.mysql_target import (
+    USER,
+    durable_server,
+    neutral_rows,
+    plain_writer,
+    quoted,
+    taking_files,
+)
 from tests.sql_modes import SqlModes
 from tests.sql_views import Shown, SqlViews, Statement
 
@@ -24,14 +31,22 @@ pytestmark = [pytest.mark.contract, pytest.mark.integration, pytest.mark.timeout
 
 
 class MysqlTargetFixtures(SqlTargetFixtures):
-    """Into a database of each test's own, as a user with the rights on it and nothing else."""
+    """Into a database of each test's own, as a user with the rights on it and nothing else. MariaDB
+    gets its rows by LOAD DATA, MySQL by INSERTs (its default) and then by LOAD DATA."""
 
     name = "mysql"
 
-    @pytest.fixture(params=["mariadb", pytest.param("mysql", marks=pytest.mark.long)])
+    @pytest.fixture(
+        params=[
+            pytest.param(("mariadb", True), id="mariadb"),
+            pytest.param(("mysql", False), id="mysql", marks=pytest.mark.long),
+            pytest.param(("mysql", True), id="mysql_load_data", marks=pytest.mark.long),
+        ]
+    )
     def database(self, request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
-        server = request.getfixturevalue(str(request.param))
-        with fresh_sql_database(server) as made:
+        flavour, loads = request.param
+        server = request.getfixturevalue(flavour)
+        with fresh_sql_database(server) as made, taking_files(server, loads):
             yield made
 
     @pytest.fixture

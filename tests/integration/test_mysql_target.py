@@ -4,6 +4,7 @@ clear text and a clean way on."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,14 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.sql.target import SqlMergeTarget
 from replicators.connectors.target import FoldedBatch, TargetTable
+from replicators.targets.mysql import client as client_module
 from replicators.targets.mysql.checks import MysqlTargetChecks
+from replicators.targets.mysql.connections import query
 from replicators.targets.mysql.params import RIGHTS, MysqlTargetParams
 from replicators.targets.mysql.writer import writer
 from tests.integration.test_postgresql_target import SCHEMA, TABLE, batch, code_of, published
 from tests.mysql_servers import SqlDatabase, SqlServer, fresh_sql_database
-from tests.mysql_target import USER, plain_writer
+from tests.mysql_target import USER, plain_writer, taking_files
 from tests.proxies import CuttingProxy
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -58,6 +61,15 @@ def target(params: MysqlTargetParams, tmp_path: Path) -> Iterator[SqlMergeTarget
 def live(target: SqlMergeTarget) -> TargetTable:
     """A published table: rows 1 and 2."""
     return published(target)
+
+
+@contextmanager
+def counted(copies: SqlDatabase) -> Iterator[list[int]]:
+    """How many LOAD DATA the server ran meanwhile, once the block has ended."""
+    seen, found = "SHOW GLOBAL STATUS LIKE 'Com_load'", []
+    before = int(copies.execute(seen)[0][1])
+    yield found
+    found.append(int(copies.execute(seen)[0][1]) - before)
 
 
 def rows(copies: SqlDatabase) -> list[Any]:
@@ -233,21 +245,68 @@ def test_a_value_that_does_not_fit_stops_the_table_with_its_columns_name(
 
 
 def test_a_server_without_load_data_gets_the_same_rows(
+    target: SqlMergeTarget,
+    live: TargetTable,
+    params: MysqlTargetParams,
+    copies: SqlDatabase,
+    tmp_path: Path,
+) -> None:
+    """Guards the ways to load: LOAD DATA LOCAL while the server allows it, INSERTs once it forbids
+    it, and INSERTs alone where it never did."""
+    note = "a\tb\\\n'é🙂"
+    with counted(copies) as loads:
+        target.merge(live, batch(tmp_path, 20, note=note))
+    assert loads == [1]
+    first = rows(copies)
+    with taking_files(copies.server, False):
+        target.merge(live, batch(tmp_path, 21, note=note))
+        later = writer(params, str(tmp_path / "later"))
+        with counted(copies) as loads:
+            later.merge(live, batch(tmp_path, 22, note=note))
+        later.close()
+    assert loads == [0]
+    assert rows(copies)[0] == (1, note, 22) and first[0] == (1, note, 20)
+    assert [row[0] for row in rows(copies)] == [1, 2, 1020, 1021, 1022]
+
+
+def test_a_connection_that_is_cut_at_a_file_is_followed_by_inserts(
+    params: MysqlTargetParams, copies: SqlDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards a target behind a proxy that cuts connections at LOAD DATA LOCAL: each try would fail
+    for good, though INSERTs pass."""
+    with CuttingProxy(params.port) as proxy:
+        target = writer(replace(params, port=proxy.port), str(tmp_path / "files"))
+        live = published(target)
+        inner = client_module.send
+
+        def cut(*given: Any) -> Any:
+            proxy.cut_after(0)
+            return inner(*given)
+
+        monkeypatch.setattr(client_module, "send", cut)
+        assert code_of(lambda: target.merge(live, batch(tmp_path, 20))) == "target:mysql-lost"
+        with counted(copies) as loads:
+            target.merge(live, batch(tmp_path, 20))
+        assert loads == [0]
+        target.close()
+    assert rows(copies) == WHOLE
+
+
+def test_a_file_that_the_server_asks_for_is_refused(
     target: SqlMergeTarget, live: TargetTable, copies: SqlDatabase, tmp_path: Path
 ) -> None:
-    """Guards both ways to load: LOAD DATA LOCAL while the server allows it, and INSERTs once it
-    forbids it."""
-    seen = "SHOW GLOBAL STATUS LIKE 'Com_load'"
-    before = int(copies.execute(seen)[0][1])
-    target.merge(live, batch(tmp_path, 20, note="a\tb\\\n'é🙂"))
-    first = rows(copies)
-    assert int(copies.execute(seen)[0][1]) > before
-    copies.execute("SET GLOBAL local_infile = 0")
-    try:
-        target.merge(live, batch(tmp_path, 21, note="a\tb\\\n'é🙂"))
-        assert rows(copies)[0][1] == first[0][1] == "a\tb\\\n'é🙂"
-    finally:
-        copies.execute("SET GLOBAL local_infile = 1")
+    """Guards the driver's refusal of a file that we do not offer: its error has a code, and the
+    connection, whose server waits for the file, is not used again."""
+    client: Any = target._client
+    text = f"LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE {copies.name}.orders"
+
+    def ask() -> None:
+        with client.asking() as connection:
+            query(connection, text)
+
+    assert code_of(ask) == "internal:unexpected"
+    target.merge(live, batch(tmp_path, 20))
+    assert rows(copies) == WHOLE
 
 
 @pytest.mark.parametrize("right", RIGHTS)

@@ -20,7 +20,7 @@ from replicators.connectors.sql.checks import SqlChecks
 from replicators.connectors.sql.places import one_per_namespace
 from replicators.targets.mysql import naming
 from replicators.targets.mysql.client import MysqlClient
-from replicators.targets.mysql.connections import Connection, connect, query
+from replicators.targets.mysql.connections import FAULTS, Connection, connect, query
 from replicators.targets.mysql.errors import DENIED, translate
 from replicators.targets.mysql.params import VIEW_RIGHT, MysqlTargetParams, rights
 
@@ -61,7 +61,7 @@ class MysqlTargetChecks(SqlChecks):
                 if self.params.database:
                     found += self._rights(connection, [self.params.database])
                 return found
-        except (pymysql.Error, ReplicationError) as err:
+        except (*FAULTS, ReplicationError) as err:
             return [self._problem(err)]
 
     def client(self) -> MysqlClient:

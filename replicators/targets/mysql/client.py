@@ -32,7 +32,7 @@ from replicators.connectors.sql.staged import StagedFiles
 from replicators.connectors.sql.steps import Step
 from replicators.connectors.target import CurrentRows
 from replicators.targets.mysql import reading
-from replicators.targets.mysql.connections import Connection, connect, query, send
+from replicators.targets.mysql.connections import FAULTS, Connection, connect, query, send
 from replicators.targets.mysql.errors import Refused, translate
 from replicators.targets.mysql.index import key_index
 from replicators.targets.mysql.literals import inserts, lines, load_data
@@ -72,7 +72,7 @@ def quoted(names: Names) -> str:
 class MysqlClient(DbApiClient[Connection]):
     """See `connectors.sql.client.SqlClient`. It connects when it is first asked."""
 
-    faults = (pymysql.Error, OSError, Refused)
+    faults = (*FAULTS, Refused)
 
     def __init__(self, params: MysqlTargetParams) -> None:
         super().__init__(lambda: connect(params))
@@ -80,6 +80,7 @@ class MysqlClient(DbApiClient[Connection]):
         self._loaded: dict[Names, int] = {}
         self._marked: dict[Names, str] = {}
         self._lock = threading.Lock()
+        self._only_inserts = False
 
     @cached_property
     def _server(self) -> tuple[bool, bool, int, bool]:
@@ -158,7 +159,8 @@ class MysqlClient(DbApiClient[Connection]):
             return self._count(names) == before + rows
 
         with self.transaction(is_done) as connection:
-            sent = self._sent(connection, names, staged) if self._server[3] else None
+            sends = self._server[3] and not self._only_inserts
+            sent = self._sent(connection, names, staged) if sends else None
             rows = self._inserted(connection, names, staged) if sent is None else sent
         with self._lock:
             self._loaded[names] = before + rows
@@ -186,6 +188,7 @@ class MysqlClient(DbApiClient[Connection]):
             told = send(connection, load_data(quoted(names), staged.arrow), parts())
         except pymysql.Error:  # also `TooLong`
             if not connection.open:
+                self._only_inserts = True  # what cut it may be a proxy that lets no file by
                 raise
         else:
             if told == (rows, 0):
@@ -251,6 +254,11 @@ class MysqlClient(DbApiClient[Connection]):
     def is_open(self, connection: Connection) -> bool:
         """Whether the connection was not lost."""
         return bool(connection.open)
+
+    def noted(self, connection: Connection, err: BaseException) -> None:
+        """End a connection whose server waits for a file: its next answer is not to us."""
+        if isinstance(err, RuntimeError):
+            connection._force_close()
 
     def translated(self, err: BaseException) -> Exception:
         """An error of PyMySQL as one of ours."""

@@ -18,8 +18,10 @@ from replicators.connectors.mysql import tls
 from replicators.targets.mysql.errors import CONNECT_SECONDS, LOCK_SECONDS, translate
 from replicators.targets.mysql.params import MysqlTargetParams
 
-__all__ = ["Connection", "connect", "query", "send"]
+__all__ = ["FAULTS", "Connection", "connect", "query", "send"]
 
+FAULTS = (pymysql.Error, OSError, RuntimeError)
+"""What PyMySQL raises. A RuntimeError: the server asks for a file that no `send` offers."""
 LOOK_SECONDS = 60
 PACKET_BYTES = 1 << 18
 SETTINGS = (
@@ -77,7 +79,7 @@ def connect(params: MysqlTargetParams, **more: Any) -> Connection:
         for name, value in _SILENT:
             made._sock.setsockopt(socket.IPPROTO_TCP, name, value)
         query(made, ISOLATION)
-    except (pymysql.Error, OSError) as err:
+    except FAULTS as err:
         raise translate(err, params) from err
     return made
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pymysql
 from pymysql.cursors import SSCursor
 
 from replicators.connectors.model.schema import Column
@@ -19,7 +18,7 @@ from replicators.connectors.model.types import (
 from replicators.connectors.mysql import sql
 from replicators.connectors.sql import engines
 from replicators.connectors.sql.reading import QueriedRows, pages_of
-from replicators.targets.mysql.connections import TEXTS, Connection, connect
+from replicators.targets.mysql.connections import FAULTS, TEXTS, Connection, connect
 from replicators.targets.mysql.errors import translate
 from replicators.targets.mysql.params import MysqlTargetParams
 from replicators.targets.mysql.types import native
@@ -39,7 +38,7 @@ class MysqlRows(QueriedRows[Connection]):
         try:
             with closing(connect(self.params, conv=TEXTS)) as connection:
                 yield connection
-        except (pymysql.Error, OSError) as err:
+        except FAULTS as err:
             raise translate(err, self.params, table=self.schema.id) from err
 
     def read(self, opened: Connection, columns: Sequence[Column], where: str) -> Iterator[pa.Table]:
