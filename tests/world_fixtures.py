@@ -15,6 +15,7 @@ import pytest
 from django.conf import settings
 
 from demo.postgres import EmbeddedPostgres
+from runners.engine.tasks.sharing.client import joined
 from tests.harness import (
     FAST,
     SHOP_TABLES,
@@ -63,7 +64,8 @@ def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedSer
     )
     try:
         server.until_ready()
-        yield server
+        with joined(str(folder), "tests"):  # without a client it ends after a minute
+            yield server
     finally:
         server.close()
 
