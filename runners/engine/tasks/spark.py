@@ -33,7 +33,6 @@ _CONF = {
     "spark.cleaner.periodicGC.interval": "5min",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.sql.ui.explainMode": "simple",  # nobody sees the plans that Spark describes
-    "spark.sql.maxPlanStringLength": "1000",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",
