@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks import LINES
 
-PARTS = frozenset({"-p50", "-p99", "-dlt", "-others", "-scattered"})
+PARTS = frozenset({"-p50", "-p99", "-dlt", "-others", "-scattered", "-decode", "-snapshot"})
 """Suffixes of a line's additional figures."""
 HEADS = (
     "line", "unit", "ours", "peer", "ratio", "target", "reached", "rows right",
