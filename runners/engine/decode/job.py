@@ -57,6 +57,13 @@ def load(path: str) -> Any:
 def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
     """Decode one segment and write its change files, durable. Returns the facts as JSON. Runs in a
     task; its only side effect is files with its own attempt's name."""
+    found = decode_unless(task, decoder)
+    assert found is not None
+    return found
+
+
+def decode_unless(task: DecodeTask, decoder: str, grows: str = "") -> dict[str, Any] | None:
+    """The same, but None where `ByteLog.grows` says that the body may take far more memory."""
     files: list[dict[str, Any]] = []
     poisons: list[dict[str, Any]] = []
     passed: list[tuple[int, int]] = []
@@ -66,6 +73,8 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
         if err.code != "log:segment-corrupt":
             raise
         return {"corrupt": err.facts, "files": [], "poisons": [], "passed": []}
+    if grows and load(grows)(body):
+        return None
     for found in load(decoder)(head, body, task.number):
         item = held(found, task.limits) if isinstance(found, DecodedTable) else found
         if isinstance(item, Poison):
@@ -81,18 +90,6 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
     if files:
         folder.sync_folder(os.path.dirname(task.prefix))
     return {"files": files, "poisons": poisons, "passed": passed}
-
-
-def grows(task: DecodeTask, path: str) -> bool:
-    """Whether decoding the segment may take far more memory than it has bytes; `path` is
-    `ByteLog.grows`. A damaged segment does not: decoding reports it."""
-    try:
-        _, body = read_segment(task.path, task.crc32, task.number)
-    except ReplicationError as err:
-        if err.code != "log:segment-corrupt":
-            raise
-        return False
-    return bool(load(path)(body))
 
 
 def held(item: DecodedTable, limits: Limits) -> DecodedTable | Poison:
@@ -176,14 +173,21 @@ def _has_before_on_update(changes: pa.Table) -> bool:
 
 
 def decode_segments(
-    tasks: Tasks, segments: Sequence[DecodeTask], decoder: str, *, is_here: bool = False
+    tasks: Tasks,
+    segments: Sequence[DecodeTask],
+    decoder: str,
+    *,
+    is_here: bool = False,
+    grows: str = "",
 ) -> Decoded:
-    """Decode a run of segments, in tasks or in this process (`is_here`); the caller lists the files
-    in one transaction."""
-    decode = partial(decode_segment, decoder=decoder)
-    results = (
-        [decode(s) for s in segments] if is_here else tasks.map(decode, segments, is_urgent=True)
+    """Decode a run of segments, in tasks or in this process (`is_here`), where those that grow
+    (`ByteLog.grows`) go to tasks too; the caller lists the files in one transaction."""
+    here = [decode_unless(s, decoder, grows) if is_here else None for s in segments]
+    left = [s for s, done in zip(segments, here, strict=True) if done is None]
+    there = iter(
+        tasks.map(partial(decode_segment, decoder=decoder), left, is_urgent=True) if left else ()
     )
+    results = [next(there) if done is None else done for done in here]
     files: list[ChangeFileRow] = []
     poisons: list[tuple[int, Poison]] = []
     faults: dict[TableId, str] = {}

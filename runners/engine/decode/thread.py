@@ -15,7 +15,7 @@ from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
-from runners.engine.decode.job import Decoded, decode_segments, grows, task_for
+from runners.engine.decode.job import Decoded, decode_segments, task_for
 from runners.engine.decode.polled import write_polled
 from runners.engine.errors import fail_all, fail_table, unsupported
 from runners.engine.sizes import NO_LIMITS, Limits
@@ -179,10 +179,10 @@ class Decoding:
         tasks = [task_for(r, self._log.change_prefix(r.number), self._limits) for r in rows]
         try:
             assert self._decoder is not None
-            is_here = sum(r.size_bytes for r in rows) <= BYTES_HERE and not (
-                self._grows and any(grows(task, self._grows) for task in tasks)
+            is_here = sum(r.size_bytes for r in rows) <= BYTES_HERE
+            done = decode_segments(
+                self._tasks, tasks, self._decoder, is_here=is_here, grows=self._grows
             )
-            done = decode_segments(self._tasks, tasks, self._decoder, is_here=is_here)
         except ReplicationError as err:
             if err.code != "log:segment-corrupt":
                 raise
