@@ -355,8 +355,7 @@ class Scheduler:
         self._is_gathering = any(row.id in self._busy for row in group)
         if not self._is_gathering:
             self._pacing.begun(GROUP)
-            job = self._pool.submit(self._merge_together, together, group)
-            job.add_done_callback(self._stir)
+            job = self._submitted(self._pool, self._merge_together, together, group)
             self._busy |= {row.id: job for row in group}
 
     def _merge_together(self, together: Together, rows: Sequence[TableRow]) -> None:
@@ -387,11 +386,15 @@ class Scheduler:
         job: Callable[[TableRow], None],
         pool: ThreadPoolExecutor,
     ) -> None:
-        self._busy[row.id] = started = pool.submit(self._guarded, row, step, job)
-        started.add_done_callback(self._stir)
+        self._busy[row.id] = self._submitted(pool, self._guarded, row, step, job)
 
-    def _stir(self, _: Future[Any]) -> None:
-        self._backlog.stirred.set()
+    def _submitted(
+        self, pool: ThreadPoolExecutor, job: Callable[..., Any], *args: Any
+    ) -> Future[Any]:
+        """Start a job. Its end stirs the run."""
+        started = pool.submit(job, *args)
+        started.add_done_callback(lambda _: self._backlog.stirred.set())
+        return started
 
     def _guarded(self, row: TableRow, step: str, job: Callable[[TableRow], None]) -> bool:
         """Run a job. Its fault becomes the table's state, unless it is a fault of the run. Returns
@@ -557,8 +560,7 @@ class Scheduler:
         due = [(r, m) for r in rows if r.id not in self._busy and (m := self._resolver.due(r))]
         for first in range(0, len(due), RESOLVED_A_JOB):
             part = due[first : first + RESOLVED_A_JOB]
-            job = self._pool.submit(self._resolve_all, self._resolver, part)
-            job.add_done_callback(self._stir)
+            job = self._submitted(self._pool, self._resolve_all, self._resolver, part)
             self._busy |= {row.id: job for row, _ in part}
 
     def _resolve_all(self, resolver: Resolver, due: list[tuple[TableRow, Resolved]]) -> None:

@@ -18,8 +18,6 @@ from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import SegmentRow, Store
 
 BLOCK_BYTES = 4 << 20
-
-
 LINGER_SECONDS = 0.2
 """How long a segment waits for more after a quiet time."""
 
