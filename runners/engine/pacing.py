@@ -1,6 +1,6 @@
-"""When a table that has changes is merged: at its interval. While decoding is far behind the log,
-the table waits until more is decoded, since one merge of many changes costs less than several.
-Decoding has the cores meanwhile."""
+"""When a table that has changes is merged: at its interval. While the source sends in bulk, or
+decoding is far behind the log, the table waits until more is decoded, since one merge of many
+changes costs less than several. Decoding has the cores meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ HOLD_SECONDS = 5.0
 class Pacing:
     """Call `turn` before a look at the tables, `is_due` for each table with changes, and `begun`
     and `ended` for its merges. `ended` may be called from any thread. `spared`: the least seconds
-    between two merges of a table that the target's budget allows."""
+    between two merges of a table that the target's budget allows. `is_in_bulk`: whether the source
+    sends a backlog of its own."""
 
     def __init__(
         self,
@@ -30,21 +31,25 @@ class Pacing:
         merge_seconds: float,
         spared: Callable[[TableId], float] = lambda _: 0.0,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        is_in_bulk: Callable[[], bool] = lambda: False,
     ) -> None:
         self._backlog = backlog
         self._merge_seconds = merge_seconds
         self._spared = spared
         self._clock = clock
+        self._is_in_bulk = is_in_bulk
         self._held: dict[TableId, float] = {}
         self._ended: dict[TableId, float] = {}
         self._cut: set[TableId] = set()
         self._is_ahead = False
 
     def turn(self) -> None:
-        """Check how far decoding is behind the log. It counts as far behind until hardly anything
-        waits."""
+        """Check how far decoding is behind the log, and whether the source still sends in bulk. It
+        counts as far behind until hardly anything waits."""
         waiting = self._backlog.undecoded_bytes
-        self._is_ahead = waiting >= (LEVEL_BYTES if self._is_ahead else AHEAD_BYTES)
+        most = LEVEL_BYTES if self._is_ahead else AHEAD_BYTES
+        self._is_ahead = waiting >= most or self._is_in_bulk()
 
     def is_due(self, table: TableId) -> bool:
         """Whether the table's changes are to be merged now."""

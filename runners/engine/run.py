@@ -44,6 +44,8 @@ __all__ = ["EngineRun", "Job", "run_engine"]
 logger = logging.getLogger("replicator.run")
 
 DESIRE_SECONDS = 0.5
+STIRRED_SECONDS = 0.05
+"""Between something that stirs the run and its turn: jobs that end together get one turn."""
 PRUNE_SECONDS = 60.0
 PRUNE_PORTIONS = 8
 
@@ -266,12 +268,11 @@ class EngineRun:
             self._pause(is_copying=is_copying)
 
     def _pause(self, *, is_copying: bool) -> None:
-        """Wait for the next turn. A run on the shared Spark that can start nothing waits longer,
-        until something is decoded or a job ends."""
-        if self._is_shared and self._tables.waits_for_jobs(is_copying=is_copying):
-            self._backlog.stirred.wait(self._idle.turn)
-        else:
-            self._stop.wait(OWN.turn)
+        """Wait for the next turn, until something is decoded or a job ends. A run on the shared
+        Spark that can start nothing waits longer for that."""
+        is_idle = self._is_shared and self._tables.waits_for_jobs(is_copying=is_copying)
+        if self._backlog.stirred.wait(self._idle.turn if is_idle else OWN.turn):
+            self._stop.wait(STIRRED_SECONDS)
         self._backlog.stirred.clear()
 
     # --- end ---

@@ -98,7 +98,9 @@ class Scheduler:
         self._rewinder = rewinder
         self._resolver = resolver
         self._repairer = repairer
-        self._pacing = Pacing(backlog, settings.merge_seconds, spared)
+        self._pacing = Pacing(
+            backlog, settings.merge_seconds, spared, is_in_bulk=lambda: streaming.is_in_bulk
+        )
         self._table_snapshots = TableSnapshots(
             store,
             snapshots,

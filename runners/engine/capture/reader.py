@@ -20,6 +20,12 @@ from runners.engine.store.protocol import SegmentRow, Store
 BLOCK_BYTES = 4 << 20
 LINGER_SECONDS = 0.2
 """How long a segment waits for more after a quiet time."""
+BULK_BYTES = 2 << 20
+"""As many in `LINGER_SECONDS` are bulk: few sources write so fast for long."""
+BULK_PAUSE_SECONDS = 0.05
+"""So long without a block, and the bulk is at its end."""
+BULK_SEAL_BYTES = 8 << 20
+"""A segment of bulk is sealed at this size: it is decoded while the next one comes in."""
 
 
 class _Open:
@@ -53,6 +59,8 @@ class Capture(CaptureThread):
         self._tables: list[dict[str, Any]] | None = None
         self._version: int | None = None
         self._sealed_at = -math.inf
+        self._counted_at = 0.0
+        self._counted = 0
 
     def begin(self, position: Position, tables: Sequence[TableSchema]) -> None:
         """Open the stream."""
@@ -73,21 +81,37 @@ class Capture(CaptureThread):
             if self._open is None:
                 self._record_idle(self._reader.idle_position())
                 self._seal_mark()
+            elif self.is_in_bulk:
+                self._seal_complete()
+            self.is_in_bulk, self._counted = False, 0
         else:
             self._take(block)
+            self._count(len(block.data))
         self._seal_if_due()
 
+    def _count(self, size: int) -> None:
+        """Look whether the source sends in bulk: it does until it pauses, or slows down."""
+        now = time.monotonic()
+        if not self._counted:
+            self._counted_at = now
+        self._counted += size
+        if now - self._counted_at >= LINGER_SECONDS:
+            self.is_in_bulk, self._counted = self._counted >= BULK_BYTES, 0
+
     def _wait_seconds(self) -> float:
+        longest = BULK_PAUSE_SECONDS if self.is_in_bulk else self._idle.read
         if self._open is None:
-            return self._idle.read
+            return longest
         left = self._due_at(self._open) - time.monotonic()
-        return min(self._idle.read, max(0.01, left))
+        return min(longest, max(0.01, left))
 
     def _due_at(self, current: _Open) -> float:
         """When the open segment is old enough: segments lie `seal_seconds` apart, and none waits
-        longer. So a change after a quiet time hardly waits."""
+        longer. So a change after a quiet time hardly waits. Bulk waits for its end."""
         seconds = self._settings.seal_seconds
         latest = current.began_at + seconds
+        if self.is_in_bulk:
+            return latest
         soonest = max(current.began_at + LINGER_SECONDS, self._sealed_at + seconds)
         return min(latest, soonest)
 
@@ -126,8 +150,9 @@ class Capture(CaptureThread):
         current = self._open
         if current is None:
             return
-        is_full = current.file.size_bytes >= self._settings.seal_bytes
-        if is_full or (current.is_closed and time.monotonic() >= self._due_at(current)):
+        size, now = current.file.size_bytes, time.monotonic()
+        is_due = now >= self._due_at(current) or (self.is_in_bulk and size >= BULK_SEAL_BYTES)
+        if size >= self._settings.seal_bytes or (current.is_closed and is_due):
             self._seal()
 
     def _seal(self) -> None:

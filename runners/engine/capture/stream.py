@@ -354,6 +354,11 @@ class Streaming:
         captured = self.capture.position
         return captured is not None and self._backlog.is_done(row.id, position, captured.ordinal)
 
+    @property
+    def is_in_bulk(self) -> bool:
+        """Whether the source sends what was written long before."""
+        return self.capture.is_in_bulk
+
     def mark(self) -> None:
         """Let the log advance by one segment, also where nothing happens at the source."""
         self.capture.mark()

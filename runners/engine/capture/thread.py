@@ -41,7 +41,8 @@ class CaptureThread:
 
     `describe` gives the chosen tables. It is called again whenever they changed. `next_at`: when
     the source will have its next data, where it says so (seconds since the epoch).
-    `is_source_closed`: it was ended until there is room, and its connection closed.
+    `is_source_closed`: it was ended until there is room, and its connection closed. `is_in_bulk`:
+    the source sends what was written long before, as fast as it can.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class CaptureThread:
         self.fault: BaseException | None = None
         self.is_waiting_for_space = False
         self.is_source_closed = False
+        self.is_in_bulk = False
         self._waits_since: float | None = None
         self.next_at: float | None = None
         self.messages = 0

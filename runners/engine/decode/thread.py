@@ -35,7 +35,7 @@ WAIT_SECONDS = 5.0
 """For a stop that did not wake the thread."""
 SEGMENTS_A_JOB = 32
 BYTES_A_JOB = 256 << 20
-BYTES_HERE = 1 << 20
+BYTES_HERE = 12 << 20
 """Bytes of segments that are decoded in this process: a job takes longer than decoding them."""
 
 

@@ -36,7 +36,7 @@ from runners.engine.fold.mirror import MAX_KEYS, few_keys, join_ranges, key_rang
 from runners.engine.fold.modes import NEEDS_BARRIERS, folded
 from runners.engine.store.protocol import ChangeFileRow
 
-ROWS_HERE = 20_000
+ROWS_HERE = 100_000
 ROWS_A_TASK = 400_000
 BYTES_HERE = 32 << 20
 BYTES_A_TASK = 64 << 20

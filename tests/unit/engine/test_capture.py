@@ -15,7 +15,14 @@ import pytest
 
 from replicators.connectors.log import LogBlock
 from replicators.connectors.model.positions import Position
-from runners.engine.capture.reader import LINGER_SECONDS, Capture, discard_open_tail
+from runners.engine.capture.reader import (
+    BULK_BYTES,
+    BULK_PAUSE_SECONDS,
+    BULK_SEAL_BYTES,
+    LINGER_SECONDS,
+    Capture,
+    discard_open_tail,
+)
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.idle import Idle
@@ -190,6 +197,37 @@ def test_a_change_after_a_quiet_time_does_not_wait_for_a_segments_age(tmp_path: 
     capture.step()
     assert place.segments() == [(1, 10, True)]
     assert capture._sealed_at > current.began_at
+
+
+def _in_bulk(place: Place, end: int, data: bytes, *, closed: bool = True) -> None:
+    """A block that comes `LINGER_SECONDS` after its window began, with enough in it for bulk."""
+    place.source.blocks.append(block(end, closed=closed, data=data))
+    place.capture._counted, place.capture._counted_at = BULK_BYTES, 0.0
+    place.capture.step()
+
+
+def test_bulk_is_sealed_by_size_and_at_its_end(tmp_path: Path) -> None:
+    """Guards `Capture._count`: after a quiet time the first 0.2 s of a backlog got a segment, and
+    the rest waited for the segment's age. A pause ends the bulk, and so does a slow source."""
+    place = Place(tmp_path, seal_bytes=1 << 30, seal_seconds=3600.0)
+    capture = place.capture
+    _in_bulk(place, 10, b"x" * (BULK_SEAL_BYTES // 2))
+    assert capture.is_in_bulk and place.segments() == []
+    assert capture._wait_seconds() == BULK_PAUSE_SECONDS
+    _in_bulk(place, 20, b"x" * (BULK_SEAL_BYTES // 2))
+    assert place.segments() == [(1, 20, True)]
+    _in_bulk(place, 20, b"open", closed=False)
+    capture.step()
+    assert not capture.is_in_bulk and place.segments() == [(1, 20, True)]
+    _in_bulk(place, 30, b"whole")
+    capture.step()
+    assert not capture.is_in_bulk and place.segments() == [(1, 20, True), (2, 30, True)]
+    _in_bulk(place, 40, b"fast")
+    place.source.blocks.append(block(50))
+    capture._counted, capture._counted_at = 1, 0.0
+    capture.step()
+    assert not capture.is_in_bulk, "a steady source with a little every moment"
+    capture._abandon()
 
 
 def test_what_is_incomplete_when_it_stops_is_thrown_away(tmp_path: Path) -> None:

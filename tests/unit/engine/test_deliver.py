@@ -439,7 +439,7 @@ class Turns:
             replicator="r1",
             snapshots=nothing,
             decoding=nothing,
-            streaming=cast(Any, SimpleNamespace(is_done=lambda *_: False)),
+            streaming=cast(Any, SimpleNamespace(is_done=lambda *_: False, is_in_bulk=False)),
             evolver=world.deliverer._evolver,
             rounds=NoRounds(world.backlog),
             rewinder=None,

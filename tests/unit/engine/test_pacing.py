@@ -21,7 +21,11 @@ class Paced:
         self.backlog = Backlog([], 0)
         self.now = 100.0
         self.spared = 0.0
-        self.pacing = Pacing(self.backlog, 1.0, lambda _: self.spared, lambda: self.now)
+        self.is_in_bulk = False
+        self.pacing = Pacing(
+            self.backlog, 1.0, lambda _: self.spared, lambda: self.now,
+            is_in_bulk=lambda: self.is_in_bulk,
+        )  # fmt: skip
 
     def sealed(self, number: int, size: int) -> None:
         row = SegmentRow(number, f"{number}.raw", size, 0, Position(number), True, 1)
@@ -62,6 +66,24 @@ def test_far_behind_a_merge_waits_until_all_is_decoded() -> None:
     paced.decoded(2)
     assert paced.is_due()
     paced.sealed(4, AHEAD_BYTES - 2)
+    assert paced.is_due()
+
+
+def test_while_the_source_sends_in_bulk_a_merge_waits_for_its_end() -> None:
+    """Guards `Pacing.is_in_bulk`: the first portion of a small backlog was merged by itself, the
+    rest a merge and an interval later. What the bulk left undecoded is waited for too, and no table
+    waits longer than `HOLD_SECONDS`."""
+    paced = Paced()
+    paced.is_in_bulk = True
+    paced.sealed(1, LEVEL_BYTES)
+    assert not paced.is_due()
+    paced.is_in_bulk = False
+    assert not paced.is_due()
+    paced.decoded(1)
+    assert paced.is_due()
+    paced.is_in_bulk = True
+    assert not paced.is_due()
+    paced.now += HOLD_SECONDS
     assert paced.is_due()
 
 

@@ -80,7 +80,7 @@ class Jobs:
             replicator="r1",
             snapshots=nothing,
             decoding=nothing,
-            streaming=cast(Any, SimpleNamespace(is_done=lambda *_: False)),
+            streaming=cast(Any, SimpleNamespace(is_done=lambda *_: False, is_in_bulk=False)),
             evolver=evolver,
             rounds=cast(Any, SimpleNamespace(
                 limit=lambda _: (Frontier(5, (5,)), False), changed=lambda _: None,
