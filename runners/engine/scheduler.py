@@ -98,8 +98,12 @@ class Scheduler:
         self._rewinder = rewinder
         self._resolver = resolver
         self._repairer = repairer
+        merges = isinstance(merger, Merger)  # a delivery costs the same in one or in several
         self._pacing = Pacing(
-            backlog, settings.merge_seconds, spared, is_in_bulk=lambda: streaming.is_in_bulk
+            backlog,
+            settings.merge_seconds,
+            spared,
+            is_in_bulk=lambda: merges and streaming.is_in_bulk,
         )
         self._table_snapshots = TableSnapshots(
             store,
