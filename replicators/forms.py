@@ -3,6 +3,7 @@ typed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import Field as Option
 from dataclasses import dataclass, fields, replace
@@ -31,7 +32,8 @@ def span(value: str, unit: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field as `components/field.html` shows it. `id` is also its name in the form. `note`
-    replaces "optional". `group` is the heading above it. Only options have the last six: the name
+    replaces "optional". `group` is the heading above it. `where`: with which values of other fields
+    it has a meaning, as JSON. Only options have the last six: the name
     without its unit, the unit, the default, what it is about, when a change applies, and the
     choices."""
 
@@ -49,6 +51,7 @@ class Field:
     placeholder: str = ""
     is_bool: bool = False
     group: str = ""
+    where: str = ""
     title: str = ""
     unit: str = ""
     default: str = ""
@@ -107,6 +110,7 @@ def _param_field(
         maximum=p.maximum,
         is_bool=p.kind is bool,
         group=p.group,
+        where=json.dumps({f"{role}.{n}": begins for n, begins in p.where}) if p.where else "",
     )
 
 

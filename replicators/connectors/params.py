@@ -3,8 +3,8 @@ the docs are made from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any
 
 from typing_extensions import TypeVar
@@ -48,6 +48,7 @@ class Param:
     check: Callable[[str], str] | None = None
     is_movable: bool = False
     group: str = ""
+    where: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def param(
@@ -105,8 +106,15 @@ def _describe(f: Field[Any]) -> Param:
 
 
 def describe(cls: type) -> tuple[Param, ...]:
-    """The parameters of a params dataclass, in order."""
-    return tuple(_describe(f) for f in fields(cls))
+    """The parameters of a params dataclass, in order. Its `shown_where` says where a form shows a
+    parameter, or a group of them: where each parameter that is named there begins with one of the
+    texts. Elsewhere it has no meaning."""
+    shown: Mapping[str, Mapping[str, tuple[str, ...]]] = getattr(cls, "shown_where", {})
+    found = (_describe(f) for f in fields(cls))
+    return tuple(
+        replace(p, where=tuple((shown.get(p.name) or shown.get(p.group, {})).items()))
+        for p in found
+    )
 
 
 _TRUE, _FALSE = frozenset({"true", "on", "1", "yes"}), frozenset({"false", "off", "0", "no", ""})

@@ -91,6 +91,30 @@
     if (event.target.matches("[data-kind-choice]")) changeKind(event.target.form, event.target.value);
   });
 
+  // --- fields that mean nothing beside the others are out of sight, unless somebody filled them in ---
+  function isMeant(grid, field) {
+    return Object.entries(JSON.parse(field.dataset.where)).every(([name, begins]) => {
+      const said = grid.querySelector(`[name="${name}"]`).value.trim().toLowerCase();
+      return begins.some((text) => said.startsWith(text));
+    });
+  }
+  function sift() {
+    const grid = document.querySelector("[data-kind]");
+    const made = grid && document.getElementById(`kind-${grid.dataset.kind}`);
+    if (!made) return;
+    for (const field of grid.querySelectorAll("[data-where]")) {
+      const input = field.querySelector("[name]");
+      const asMade = made.content.querySelector(`[name="${input.name}"]`);
+      field.hidden = !isMeant(grid, field) && !field.classList.contains("has-error") && isUntouched(input, asMade);
+    }
+    for (const heading of grid.querySelectorAll(".field-group")) {
+      let next = heading.nextElementSibling;
+      while (next && next.hidden && next.matches(".field")) next = next.nextElementSibling;
+      heading.hidden = !next || !next.matches(".field");
+    }
+  }
+  for (const name of ["input", "change", "htmx:afterSettle"]) document.addEventListener(name, sift);
+
   // --- fields are checked as they are left ---
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     const reported = event.target;
@@ -162,6 +186,7 @@
 
   function start() {
     dress();
+    sift();
     for (const form of document.forms) count(form, "columns");
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);

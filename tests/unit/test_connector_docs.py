@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields, replace
 
 import pytest
 
+from replicators.config import plugin_of
 from replicators.connectors import registry
 from replicators.connectors.capabilities import Delivery, SourceCapabilities, TargetCapabilities
-from replicators.connectors.params import param
+from replicators.connectors.params import describe, param
 from replicators.connectors.target import Fit, FitKind, TargetPlugin
 from runners.management import connectors
 
@@ -62,3 +63,22 @@ def test_what_a_plugin_says_stands_in_its_cell(
 
 def test_a_hidden_plugin_is_not_in_the_docs() -> None:
     assert "### Memory" not in connectors.markdown()
+
+
+@pytest.mark.parametrize(
+    ("role", "name"),
+    [("source", n) for n in registry.sources()] + [("target", n) for n in registry.targets()],
+)
+def test_fields_are_shown_by_values_of_fields_that_are_there(role: str, name: str) -> None:
+    """Guards `shown_where` against a name that was changed: its field would be in sight always, or
+    never."""
+    params = plugin_of(role, name).params
+    found = describe(params)
+    known = {p.name for p in found} | {p.group for p in found}
+    assert set(getattr(params, "shown_where", {})) <= known
+    by_name = {p.name: p for p in found}
+    for p in found:
+        assert p.name not in dict(p.where)
+        for other, begins in p.where:
+            choices = by_name[other].choices
+            assert not choices or set(begins) <= set(choices)

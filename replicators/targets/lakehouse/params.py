@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 from urllib.parse import unquote
 
 from replicators.connectors.addresses import Place, Url, host_place
@@ -54,6 +56,7 @@ _BUCKET = "Bucket of S3"
 _GOOGLE = "Bucket of Google Cloud Storage"
 _AZURE = "Container of Azure"
 _HDFS = "HDFS"
+_ICEBERG = {"format": ("iceberg",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +292,19 @@ class LakehouseParams:
         choices=(PATHS, HIVE),
         note="for Delta",
     )
+
+    shown_where: ClassVar[dict[str, Mapping[str, tuple[str, ...]]]] = {
+        **dict.fromkeys(("catalog", "catalog_name", "sort_by"), _ICEBERG),
+        **dict.fromkeys(_OF_LOGIN, {**_ICEBERG, "catalog": (JDBC, REST)}),
+        **dict.fromkeys((*_OF_REST, "catalog_signing"), {**_ICEBERG, "catalog": (REST,)}),
+        "catalog_region": {**_ICEBERG, "catalog": (REST, GLUE)},
+        "catalog_locks": {**_ICEBERG, "catalog": (HIVE,)},
+        "delta_catalog": {"format": ("delta",)},
+        _BUCKET: {"warehouse": s3.SCHEMES},
+        _GOOGLE: {"warehouse": gcs.SCHEMES},
+        _AZURE: {"warehouse": adls.SCHEMES},
+        _HDFS: {"warehouse": hdfs.SCHEMES},
+    }
 
     def __post_init__(self) -> None:
         # Azure shows a token with a question mark that is no part of it
