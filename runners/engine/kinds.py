@@ -25,6 +25,7 @@ from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.checkpoints.publish import Publisher
 from runners.engine.checkpoints.rounds import NoRounds, Rounds, TableRounds
+from runners.engine.idle import Idle
 from runners.engine.job import Job
 from runners.engine.schema.evolution import Evolver
 from runners.engine.settings import RunnerSettings
@@ -135,14 +136,15 @@ class Kit:
             self.limits,
         )
 
-    def publisher(self) -> Publisher | None:
+    def publisher(self, idle: Idle) -> Publisher | None:
         """Publishes watermarks for the target's readers; None where the target can't hold them."""
         if not isinstance(self.target, Watermarked):
             return None
-        return Publisher(self.target, self.replicator, self.settings.watermark_seconds)
+        seconds = self.settings.watermark_seconds
+        return Publisher(self.target, self.replicator, seconds, idle=idle)
 
     def rounds(
-        self, heartbeat: Heartbeat, applier: Applier, publisher: Publisher | None
+        self, heartbeat: Heartbeat, applier: Applier, publisher: Publisher | None, idle: Idle
     ) -> TableRounds:
         """Finds moments at which tables are level, where the target has versions to name."""
         if publisher is None or not isinstance(self.target, Watermarked):
@@ -157,6 +159,7 @@ class Kit:
             known_until=lambda: heartbeat.known_until,
             publish=publisher.offer,
             source_now=heartbeat.now,
+            idle=idle,
         )
 
     def together(self) -> MergesTogether | None:

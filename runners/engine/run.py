@@ -139,7 +139,7 @@ class EngineRun:
         job, store, log = self._job, self._store, self._log
         self._backlog = Backlog(store.segments(), last_number)
         self._kit = Kit(job, self._target, self._tasks, store, log, self._settings, self._backlog)
-        self._publisher = self._kit.publisher()
+        self._publisher = self._kit.publisher(self._idle)
         self._evolver = self._kit.evolver()
         self._spending = self._kit.spending()
         self._applier = self._kit.applier(self._evolver, self._spending)
@@ -187,7 +187,7 @@ class EngineRun:
             lambda: self._streaming.capture,
             self._settings,
             job.options.source_limit_bytes,
-            self._idle.beat,
+            self._idle,
         )
         snapshots = ConsistentSnapshots(
             backlog=self._backlog,
@@ -219,7 +219,7 @@ class EngineRun:
             snapshots=snapshots,
             decoding=self._decoding,
             streaming=self._streaming,
-            rounds=self._kit.rounds(heartbeat, self._applier, self._publisher),
+            rounds=self._kit.rounds(heartbeat, self._applier, self._publisher, self._idle),
             rewinder=self._rewinder,
             resolver=self._kit.resolver(heartbeat),
             repairer=self._kit.repairer(self._applier, self._spending),

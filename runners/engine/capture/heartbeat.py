@@ -17,7 +17,7 @@ from runners.engine.capture.growth import Growth
 from runners.engine.capture.thread import CaptureThread
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
-from runners.engine.idle import OWN
+from runners.engine.idle import OWN, Idle
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import Store, TableMetrics, TableState
 
@@ -40,9 +40,10 @@ class Heartbeat:
         capture: Callable[[], CaptureThread],
         settings: RunnerSettings,
         source_limit_bytes: int = 0,
-        turn_seconds: float = OWN.beat,
+        idle: Idle = OWN,
     ) -> None:
-        self._turn_seconds = turn_seconds
+        self._turn_seconds = idle.beat
+        self._beat_seconds = settings.heartbeat_seconds * idle.heartbeat
         self._open_control = control
         self._control: SourceControl | None = None
         self._store = store
@@ -106,7 +107,7 @@ class Heartbeat:
 
     def _beat(self) -> None:
         self._settle()
-        if time.monotonic() - self._sent_at < self._settings.heartbeat_seconds:
+        if time.monotonic() - self._sent_at < self._beat_seconds:
             return
         if self._control is None:
             self._control = self._open_control()
@@ -141,7 +142,7 @@ class Heartbeat:
         if self.known_until is None:
             return None, None
         quiet = self.now() - self.known_until
-        is_fresh = quiet <= 2 * self._settings.heartbeat_seconds + 5
+        is_fresh = quiet <= 2 * self._beat_seconds + 5
         return (0.0 if is_fresh else quiet), self.known_until
 
     def _write(self) -> None:

@@ -11,13 +11,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from replicators.connectors.model.watermarks import Watermark
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import Watermarked
+from runners.engine.idle import OWN, Idle
 
 logger = logging.getLogger("replicator.rounds")
 
 
 class Publisher:
     """Writes at most one row in `seconds` (0: never). A watermark that comes while a row is being
-    written, or too early, is not written to the target."""
+    written, or too early, is not written to the target. Rows that name the same versions are
+    further apart, since each is a statement and a commit of the target."""
 
     def __init__(
         self,
@@ -25,12 +27,15 @@ class Publisher:
         replicator: str,
         seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        idle: Idle = OWN,
     ) -> None:
         self._writer = writer
         self._replicator = replicator
-        self._seconds = seconds
+        self._seconds = seconds * idle.row
+        self._same_seconds = seconds * idle.same_row
         self._clock = clock
         self._reported_at: float | None = None
+        self._reported: Watermark | None = None
         self._code = ""
         self._job: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, "watermark")
@@ -39,11 +44,21 @@ class Publisher:
         """A watermark was published."""
         is_busy = self._job is not None and not self._job.done()
         now = self._clock()
-        is_early = self._reported_at is not None and now - self._reported_at < self._seconds
+        least = self._same_seconds if self._is_same(mark) else self._seconds
+        is_early = self._reported_at is not None and now - self._reported_at < least
         if self._seconds <= 0 or is_busy or is_early:
             return
-        self._reported_at = now
+        self._reported_at, self._reported = now, mark
         self._job = self._pool.submit(self._write, mark)
+
+    def _is_same(self, mark: Watermark) -> bool:
+        """Whether the last row named the same versions. Where it was not written, it named none."""
+        last = self._reported
+        return (
+            last is not None
+            and not self._code
+            and (last.versions, last.left_out) == (mark.versions, mark.left_out)
+        )
 
     def close(self) -> None:
         """Wait for the row that is being written."""

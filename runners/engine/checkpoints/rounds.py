@@ -26,6 +26,7 @@ from replicators.connectors.target import Watermarked
 from runners.engine import failpoints
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.frontier import Frontier
+from runners.engine.idle import OWN, Idle
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import Store, TableRow, TableState, is_live
 from runners.engine.store.target_table import target_table
@@ -133,7 +134,9 @@ class Rounds:
         publish: Callable[[Watermark], None] = lambda _: None,
         source_now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        idle: Idle = OWN,
     ) -> None:
+        self._same_seconds = settings.round_seconds * idle.round
         self._store = store
         self._writer = writer
         self._backlog = backlog
@@ -250,7 +253,10 @@ class Rounds:
         reports a table's faults before the frontier moves past them."""
         now = self._clock()
         known = self._known_until()
-        if now - self._opened_at < self._settings.round_seconds or known is None:
+        since = now - self._opened_at
+        if since < self._settings.round_seconds or known is None:
+            return None, rows
+        if since < self._same_seconds and self._are_same(rows):
             return None, rows
         last, committed_at = self._backlog.end()
         committed_at = max(known, committed_at)
@@ -262,6 +268,15 @@ class Rounds:
         made = Round(last.number, last.position, committed_at, time.time(), now)
         made.awaited = {r.id for r in rows if self._takes_part(r, known)}
         return (made if made.awaited else None), rows
+
+    def _are_same(self, rows: Sequence[TableRow]) -> bool:
+        """Whether no table has work or another version than the last round named."""
+        return all(
+            self._backlog.oldest(row.id) is None
+            and self._known.get(row.id, ())[:2] == (row.generation, row.token_sequence)
+            for row in rows
+            if is_healthy(row)
+        )
 
     def _takes_part(self, row: TableRow, known: float) -> bool:
         missed = self._missed.get(row.id)

@@ -18,6 +18,7 @@ from runners.engine.capture import heartbeat as module
 from runners.engine.capture.heartbeat import Heartbeat
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
+from runners.engine.idle import Idle
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import MemoryStore, TableMetrics
 from tests.unit.engine.changes import SCHEMA
@@ -74,7 +75,7 @@ class Place:
             self.backlog,
             lambda: self.capture,  # type: ignore[arg-type,return-value]
             RunnerSettings(log_url=str(folder), heartbeat_seconds=0.01),
-            turn_seconds=0.01,
+            idle=Idle(beat=0.01),
         )
 
     @property

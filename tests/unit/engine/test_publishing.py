@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.model.watermarks import Watermark
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.checkpoints.publish import Publisher
+from runners.engine.idle import Idle
 from tests.harness import until
 
 
@@ -28,7 +31,7 @@ class Writer:
 
 
 def mark(sequence: int) -> Watermark:
-    return Watermark(sequence, Position(1), 0.0, 0.0, {})
+    return Watermark(sequence, Position(1), 0.0, 0.0, {TableId("s", "t"): str(sequence)})
 
 
 def test_rows_are_written_at_most_every_so_often_and_one_at_a_time() -> None:
@@ -65,3 +68,27 @@ def test_a_fault_of_the_target_stops_nothing_and_zero_seconds_mean_never() -> No
     never.offer(mark(3))
     never.close()
     assert writer.reported == [1, 2]
+
+
+def test_rows_that_name_the_same_versions_are_further_apart() -> None:
+    """Guards an idle replicator from a commit at the target each ten seconds for ever, and its
+    readers from waiting that long for a row with other versions."""
+    now, writer = [0.0], Writer()
+    idle = Idle(row=2.0, same_row=10.0)
+    publisher = Publisher(writer, "r", 10.0, lambda: now[0], idle)  # type: ignore[arg-type]
+
+    def offered(at: float, sequence: int, version: str) -> list[int]:
+        now[0] = at
+        publisher.offer(replace(mark(sequence), versions={TableId("s", "t"): version}))
+        until(lambda: publisher._job is not None and publisher._job.done(), "written", 10)
+        return writer.reported
+
+    assert offered(0.0, 1, "a") == [1]
+    assert offered(99.0, 2, "a") == [1]
+    assert offered(99.0, 3, "b") == [1, 3]
+    assert offered(118.0, 4, "c") == [1, 3]
+    assert offered(119.0, 5, "c") == [1, 3, 5]
+    writer.fault = ReplicationError("target:unreachable")
+    assert offered(219.0, 6, "c") == [1, 3, 5, 6]
+    assert offered(239.0, 7, "c") == [1, 3, 5, 6, 7]
+    publisher.close()

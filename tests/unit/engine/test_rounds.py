@@ -16,6 +16,7 @@ from replicators.connectors.target import TableVersion, TargetTable, Token
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.frontier import Frontier
 from runners.engine.checkpoints.rounds import PATIENCE_SECONDS, Rounds, cut
+from runners.engine.idle import OWN, Idle
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import (
     ChangeFileRow,
@@ -67,7 +68,7 @@ class Bank:
         self.known: float | None = 10.0
         self.rounds = self.make()
 
-    def make(self) -> Rounds:
+    def make(self, idle: Idle = OWN) -> Rounds:
         return Rounds(
             store=self.store,
             writer=self.target,  # type: ignore[arg-type]
@@ -78,6 +79,7 @@ class Bank:
             known_until=lambda: self.known,
             source_now=lambda: 5.0,
             clock=lambda: self.clock().timestamp(),
+            idle=idle,
         )
 
     def pending(self, row: TableRow, end: Frontier) -> list[ChangeFileRow]:
@@ -234,6 +236,33 @@ def test_nothing_is_published_of_a_table_before_a_heartbeat_that_was_sent_after_
     bank.turn()
     bank.merge(*TABLES)
     assert bank.turn() is not None
+
+
+def test_watermarks_with_the_same_versions_are_further_apart_where_many_runs_share_a_spark() -> (
+    None
+):
+    """Guards an idle run from a round each five seconds, and one with changes from waiting longer
+    than the setting for its round."""
+    bank = Bank()
+    bank.rounds = bank.make(Idle(round=10.0))
+
+    def passed(seconds: float) -> Watermark | None:
+        bank.clock.move(seconds)
+        bank.segment()
+        bank.known = (bank.known or 0.0) + seconds
+        return bank.turn()
+
+    bank.segment(*TABLES)
+    assert passed(2) is None
+    bank.merge(*TABLES)
+    assert bank.turn() is not None
+    assert passed(2) is None
+    assert passed(9) is not None
+    bank.segment(TABLES[0])
+    assert passed(2) is None
+    bank.merge(TABLES[0])
+    assert bank.turn() is not None
+    bank.assert_exact()
 
 
 def test_a_version_that_is_not_our_last_merge_is_not_published() -> None:
