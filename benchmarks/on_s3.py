@@ -1,5 +1,5 @@
 """Lines `lag-s3` and `backlog-s3`: the lakehouse lies on an S3 server of this machine, and on its
-disk in the same run. The server is moto: Python, which shares the two cores with the engine."""
+disk in the same run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from benchmarks.backlog import OPTIONS, drained
 from benchmarks.binlog import BinlogLoad, sums, sums_of
 from benchmarks.lag import measured, minutes
 from benchmarks.report import Peer, Result
+from benchmarks.s3_server import s3_server
 from tests.mysql_servers import MysqlServer
-from tests.stores import ObjectStore, object_store
+from tests.stores import ObjectStore
 
 DISK = "this machine's disk"
 S3 = "an S3 server"
 Found = TypeVar("Found")
-BOUND = "The S3 server is moto, a program in Python that shares the two cores."
 
 
 def on_server(store: ObjectStore) -> dict[str, Any]:
@@ -34,15 +34,18 @@ def on_server(store: ObjectStore) -> dict[str, Any]:
     }
 
 
-def in_turn(line: str, measure: Callable[..., Found]) -> dict[str, Found]:
-    """The same measured on the disk, then on the server."""
-    found = {}
+def in_turn(line: str, measure: Callable[..., Found]) -> tuple[dict[str, Found], str]:
+    """The same measured on the disk, then on the server; and which server it was."""
+    found, server = {}, ""
     for name in (DISK, S3):
         with ExitStack() as stack:
             folder = stack.enter_context(place.folder(line))
-            where = {} if name == DISK else on_server(stack.enter_context(object_store()))
+            where = {}
+            if name == S3:
+                store, server = stack.enter_context(s3_server(folder))
+                where = on_server(store)
             found[name] = measure(folder, **where)
-    return found
+    return found, server
 
 
 def measure(line: str) -> list[Result]:
@@ -51,12 +54,12 @@ def measure(line: str) -> list[Result]:
 
 
 def _lag(line: str) -> Result:
-    found = in_turn(line, measured)
+    found, server = in_turn(line, measured)
     (p50, p99), (near50, near99) = found[S3].percentiles(), found[DISK].percentiles()
     note = (
         f"The median of {found[S3].every.size:,} changes in {minutes():g} minutes, "
         f"{found[S3].rate:.0f} a second over {len(found[S3].by)} tables. p99: {p99:.2f} s on the "
-        f"server, {near99:.2f} s on the disk. {BOUND}"
+        f"server, {near99:.2f} s on the disk. {server}"
     )
     return Result(
         line, "s", round(p50, 2), 1.5, (Peer(DISK, round(near50, 2)),), round(p50 / near50, 2),
@@ -65,9 +68,9 @@ def _lag(line: str) -> Result:
 
 
 def _backlog(line: str) -> Result:
-    found = in_turn(line, _drained)
+    found, server = in_turn(line, _drained)
     (mine, right), (near, near_right) = found[S3], found[DISK]
-    note = f"The disk comes first. {BOUND}"
+    note = f"The disk comes first. {server}"
     return Result(
         line, "row changes/s", round(mine), None, (Peer(DISK, round(near)),),
         round(mine / near, 2), checked=right and near_right, note=note,
