@@ -11,9 +11,10 @@ for the work of this name instead of doing it again. Another process never uses 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -43,6 +44,27 @@ class LiveColumns:
 
     identity: str
     columns: Mapping[str, str] = field(default_factory=dict)
+
+
+class AskedColumns(Mapping[str, str]):
+    """Columns that are asked for when they are first needed: who looks whether a table is its own
+    needs none of them."""
+
+    def __init__(self, ask: Callable[[], dict[str, str]]) -> None:
+        self._ask = ask
+
+    @cached_property
+    def _found(self) -> dict[str, str]:
+        return self._ask()
+
+    def __getitem__(self, name: str) -> str:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 @runtime_checkable

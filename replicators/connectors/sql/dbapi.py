@@ -121,11 +121,15 @@ class DbApiClient(ABC, Generic[C]):
                 connection.close()
 
     def _run(self, connection: C, steps: Iterable[Step]) -> None:
+        changed = 0
         for step in steps:
+            if isinstance(step, Check) and step.is_of_change and changed == 1:
+                continue
             tree = step.query if isinstance(step, Check) else step.tree
             self.prepare(connection, tree)
             with connection.cursor() as cursor:
                 cursor.execute(self.dialect.sql(tree))
+                changed = 0 if isinstance(step, Check) else cursor.rowcount
                 if isinstance(step, Check) and cursor.fetchone() is not None:
                     raise ReplicationError(step.code)
 

@@ -138,7 +138,7 @@ class ProgressTable:
         )
         lost = trees.no(trees.exists(self._table.copy(), is_ours))
         one = trees.select([trees.whole(1)], trees.aliased(self._one(), "one"), where=lost)
-        return Statement(write), Check(one, code)
+        return Statement(write), Check(one, code, is_of_change=True)
 
     def forgotten(self, read: Progress) -> Step:
         """Remove the row that was read."""

@@ -28,10 +28,13 @@ class Statement:
 @dataclass(frozen=True, slots=True)
 class Check:
     """A query that finds no row where all is well. If it finds one, the client rolls the whole
-    transaction back and raises a `ReplicationError` of this code."""
+    transaction back and raises a `ReplicationError` of this code. `is_of_change`: it finds no row
+    if and only if the statement right before it changed one, so that a client that knows how many
+    it changed need not ask."""
 
     query: exp.Query
     code: str
+    is_of_change: bool = False
 
 
 Step = Statement | Check

@@ -270,7 +270,7 @@ class MysqlClient(DbApiClient[Connection]):
 
     def prepare(self, connection: Connection, tree: exp.Expression | exp.Query) -> None:
         """Make the statement's database the session's: a DELETE with an alias needs that."""
-        found = tree.find(exp.Table)
+        found = tree.find(exp.Table) if isinstance(tree, exp.Delete) else None
         if found is not None and found.db:
             connection.select_db(found.db)
 

@@ -28,7 +28,7 @@ from replicators.connectors.arrow import texts
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.sql import engines, tables, trees
-from replicators.connectors.sql.client import LiveColumns, Names
+from replicators.connectors.sql.client import AskedColumns, LiveColumns, Names
 from replicators.connectors.sql.dbapi import DbApiClient
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.marks import mark_of, marked
@@ -61,6 +61,7 @@ class SnowflakeClient(DbApiClient[Connection]):
 
     def __init__(self, params: SnowflakeParams) -> None:
         self._lost: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self._stages: weakref.WeakKeyDictionary[Connection, Names] = weakref.WeakKeyDictionary()
         super().__init__(lambda: connect(params))
         self.params = params
         self._loaded: dict[Names, int] = {}
@@ -89,8 +90,12 @@ class SnowflakeClient(DbApiClient[Connection]):
         if "VIEW" in str(found["kind"]):
             kind, text = "VIEW", self._text_of_view(names)
             identity = f"view {hashlib.sha256(text.encode()).hexdigest()[:32]}" if text else ""
-        columns = self.rows(f"DESCRIBE {kind} {quoted(names)}")
-        return LiveColumns(identity, {r["name"]: types.shown(str(r["type"])) for r in columns})
+
+        def columns() -> dict[str, str]:
+            found = self.rows(f"DESCRIBE {kind} {quoted(names)}")
+            return {r["name"]: types.shown(str(r["type"])) for r in found}
+
+        return LiveColumns(identity, AskedColumns(columns))
 
     def _text_of_view(self, names: Names) -> str:
         like = f"SHOW VIEWS IN SCHEMA {quoted(names[:-1])} STARTS WITH {LITERAL(names[-1])}"
@@ -123,8 +128,10 @@ class SnowflakeClient(DbApiClient[Connection]):
 
     def _make(self, names: Names, columns: Sequence[Column], *kind: exp.Expression) -> None:
         made = tables.create(DIALECT, trees.table(names), columns, properties=kind)
-        self.drop(names)
+        made.set("replace", True)
         self.execute(DIALECT.sql(made))
+        with self._lock:
+            self._loaded.pop(names, None)
 
     def load(self, names: Names, staged: StagedFiles, *, job: str, appends: bool = False) -> None:
         """Put the rows into the session's stage as Parquet files, and load them by one COPY."""
@@ -151,8 +158,10 @@ class SnowflakeClient(DbApiClient[Connection]):
     def _put(self, connection: Connection, names: Names, staged: StagedFiles, place: str) -> int:
         """Upload the files. Returns how many rows they have. Their columns are named by number: the
         names of a table's columns need quotes within paths."""
-        rows(connection, f"USE SCHEMA {quoted(names[:-1])}")
-        rows(connection, f"CREATE TEMPORARY STAGE IF NOT EXISTS {STAGE}")
+        if self._stages.get(connection) != names[:-1]:
+            rows(connection, f"USE SCHEMA {quoted(names[:-1])}")
+            rows(connection, f"CREATE TEMPORARY STAGE IF NOT EXISTS {STAGE}")
+            self._stages[connection] = names[:-1]
         count = 0
         with tempfile.TemporaryDirectory(prefix="replicator-load-") as folder:
             for number, source in enumerate(staged.paths):
