@@ -19,6 +19,8 @@ from functools import cached_property
 from typing import Any, Self
 
 import grpc
+import pyarrow as pa
+import pyarrow.compute as pc
 from google.cloud.spanner_admin_database_v1.types import UpdateDatabaseDdlRequest
 from google.cloud.spanner_v1.types import (
     BeginTransactionRequest,
@@ -432,7 +434,8 @@ class _Database:
             for values, c, n in zip(zip(*rows, strict=True), columns, names, strict=False)
         ]
         places = [names.index(n) for n in table.key]
-        for key in zip(*(cells[p] for p in places), strict=True):
+        of_texts = [cells[p] for p in places if columns[p].kind not in ("INT64", "BOOL", "DATE")]
+        for key in zip(*of_texts, strict=True):
             if sum(len(str(k).encode()) for k in key) > MOST_KEY:
                 raise Refused(Code.INVALID_ARGUMENT, "Key exceeds the maximum size limit: 8192")
         if which != "update":
@@ -476,12 +479,15 @@ class _Database:
 
 def _column_values(values: Sequence[Value], column: _Column, name: str, now: str) -> list[Any]:
     """A column's values as they are stored."""
+    texts = [v.string_value for v in values]
+    if column.is_time and texts.count(COMMIT_TIME) == len(texts):
+        return [now] * len(texts)
     if column.is_time:
         return [now if v.string_value == COMMIT_TIME else _decoded(v, column, name) for v in values]
     whole = _WHOLE.get(column.kind)
-    if whole is None or {v.WhichOneof("kind") for v in values} != {"string_value"}:
+    if whole is None or ("" in texts and {v.WhichOneof("kind") for v in values} != _TEXTS):
         return [_decoded(v, column, name) for v in values]
-    return whole([v.string_value for v in values], column, name)
+    return whole(texts, column, name)
 
 
 def _ints(texts: list[str], column: _Column, name: str) -> list[Any]:
@@ -507,8 +513,31 @@ def _each(texts: list[str], column: _Column, name: str) -> list[Any]:
         raise _bad(column, name) from err
 
 
-_WHOLE = {"INT64": _ints, "STRING": _strings, "NUMERIC": _each, "TIMESTAMP": _each, "DATE": _each}
+def _numerics(texts: list[str], column: _Column, name: str) -> list[Any]:
+    is_plain = pc.all(pc.match_substring_regex(pa.array(texts), _PLAIN_NUMERIC)).as_py()
+    return texts if is_plain else _each(texts, column, name)
+
+
+def _timestamps(texts: list[str], column: _Column, name: str) -> list[Any]:
+    """Those with microseconds at once."""
+    found = pa.array(texts)
+    if not pc.all(pc.match_substring_regex(found, _PLAIN_TIME)).as_py():
+        return _each(texts, column, name)
+    try:
+        found.cast(pa.timestamp("us", "UTC"))
+    except pa.ArrowInvalid as err:
+        raise _bad(column, name) from err
+    return pc.utf8_replace_slice(found, 26, 27, "000Z").to_pylist()  # type: ignore[no-any-return]
+
+
+_WHOLE = {
+    "INT64": _ints, "STRING": _strings, "NUMERIC": _numerics, "TIMESTAMP": _timestamps,
+    "DATE": _each,
+}  # fmt: skip
 """How a column of texts is stored at once, by its kind."""
+_TEXTS = {"string_value"}
+_PLAIN_NUMERIC = r"^-?\d{1,29}(\.\d{0,9})?$"
+_PLAIN_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"
 
 
 class SpannerServer:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -103,11 +103,13 @@ class KeyedTarget(SqlMergeTarget):
 
 class KeyedClient(ABC):
     """See `connectors.sql.client.SqlClient`. `most_cells` and `most_bytes`: what one commit may
-    have. `known`: the tables as the catalog showed them last. A merge asks the catalog once, when
-    it looks whether the table is its own."""
+    have; `most_cells_of_copy`: into a table that nobody else has made an index of. `known`: the
+    tables as the catalog showed them last. A merge asks the catalog once, when it looks whether the
+    table is its own."""
 
     publishes_at_once = False
     most_cells = 20_000
+    most_cells_of_copy = most_cells
     most_bytes = 8 << 20
 
     def __init__(self) -> None:
@@ -222,7 +224,7 @@ class KeyedClient(ABC):
     def put(self, names: Names, rows: pa.Table) -> None:
         """Put rows into a table of a copy, in commits of its size."""
         gone = pa.table({})
-        for piece in self._pieces([Changed(names, rows, gone)]):
+        for piece in self._pieces([Changed(names, rows, gone)], self.most_cells_of_copy):
             self.write([piece], None)
 
     def run(self, steps: Sequence[Step], *, job: str) -> None:
@@ -356,20 +358,20 @@ class KeyedClient(ABC):
 
     # Commits
 
-    def _pieces(self, changes: Sequence[Changed]) -> Iterator[Changed]:
+    def _pieces(self, changes: Sequence[Changed], most: int = 0) -> Iterator[Changed]:
         """The changes in parts that fit into a commit."""
         for one in changes:
             none = replace(one, rows=one.rows.slice(0, 0), gone=one.gone.slice(0, 0))
             if one.is_emptied:
                 yield none
             none = replace(none, is_emptied=False)
-            for gone in self._slices(one.gone, 1):
+            for gone in self._slices(one.gone, most or self.most_cells):
                 yield replace(none, gone=gone)
-            for rows in self._slices(one.rows, one.rows.num_columns + 1):
+            cells = one.rows.num_columns + 1
+            for rows in self._slices(one.rows, max(1, (most or self.most_cells) // cells)):
                 yield replace(none, rows=rows)
 
-    def _slices(self, rows: pa.Table, cells: int) -> Iterator[pa.Table]:
-        most = max(1, self.most_cells // cells)
+    def _slices(self, rows: pa.Table, most: int) -> Iterator[pa.Table]:
         for at in range(0, rows.num_rows, most):
             yield from self._halved(rows.slice(at, most))
 
@@ -399,9 +401,10 @@ class KeyedClient(ABC):
             return
         after = moved.rows.to_pylist()[0]
         marked = {**before.to_pylist()[0], "commit_id": uuid.uuid4().hex}
-        self._journal(guard, marked, after, list(self._pieces(changes)))
+        pieces = list(self._pieces(changes))
+        self._journal(guard, marked, after, pieces)
         failpoints.hit("batch_journaled")
-        self._settled(moved.names, marked)
+        self._finish(replace(guard, commit=marked["commit_id"]), pieces, after)
 
     def _journal(
         self, guard: Guard, marked: dict[str, Any], after: dict[str, Any], found: list[Changed]
@@ -426,16 +429,26 @@ class KeyedClient(ABC):
         head = self._body(table, commit, 0)
         if head is None:
             return False
-        guard, part = Guard(progress, table, commit), 0
-        found = json.loads(head)
-        for size in found["sizes"]:
-            bodies = [self._body(table, commit, part + n + 1) or b"" for n in range(size)]
-            part += size
-            self.write([_read(b"".join(bodies))], guard)
-            failpoints.hit("journal_applied")
-        self.write([self._row(progress, found["after"]), _swept(table)], guard)
-        self._swept.add(table)
+        guard, found = Guard(progress, table, commit), json.loads(head)
+        self._finish(guard, self._journaled(guard, found["sizes"]), found["after"])
         return True
+
+    def _journaled(self, guard: Guard, sizes: Sequence[int]) -> Iterator[Changed]:
+        """The parts of a merge, as they were written down."""
+        part = 0
+        for size in sizes:
+            numbers = range(part + 1, part + size + 1)
+            bodies = [self._body(guard.table, guard.commit, n) or b"" for n in numbers]
+            part += size
+            yield _read(b"".join(bodies))
+
+    def _finish(self, guard: Guard, pieces: Iterable[Changed], after: dict[str, Any]) -> None:
+        """Apply a merge that is written down, part by part, and then its progress row."""
+        for piece in pieces:
+            self.write([piece], guard)
+            failpoints.hit("journal_applied")
+        self.write([self._row(guard.progress, after), _swept(guard.table)], guard)
+        self._swept.add(guard.table)
 
     def _row(self, progress: Names, row: dict[str, Any]) -> Changed:
         arrow = pa.schema([pa.field(c.name, self.arrow(c)) for c in COLUMNS])

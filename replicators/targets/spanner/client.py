@@ -71,6 +71,8 @@ class SpannerClient(KeyedClient):
     """See `KeyedClient`. The identity of a table is the name of a constraint that always holds: it
     stays when columns are changed, and a table that was made by hand has none."""
 
+    most_cells_of_copy = 80_000  # the service's limit, with those of indexes
+
     def __init__(self, params: SpannerParams, tasks: Tasks | None = None) -> None:
         super().__init__()
         self.params, self._tasks = params, tasks

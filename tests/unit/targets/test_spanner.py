@@ -273,6 +273,22 @@ def test_a_commit_that_is_guarded_is_made_only_while_nobody_else_wrote(
     assert client.read(("orders",), ORDERS.columns, None).num_rows == 1
 
 
+def test_a_copy_fills_its_commits(spanner: SpannerServer, params: SpannerParams) -> None:
+    """Guards `KeyedClient.put`: a copy's commits have as many values as the service takes, with
+    those of the column that tells the time; a merge leaves room for indexes."""
+    most = SpannerClient.most_cells_of_copy // 3
+    with closing(SpannerClient(replace(params, commit_column="committed"))) as client:
+        client.make(("orders",), ORDERS, job="x")
+        client.table(("orders",))
+        spanner.calls.clear()
+        client.put(("orders",), rows_of(*((n, "x") for n in range(most))))
+        assert spanner.calls.count("Commit") == 1
+        client.put(("orders",), rows_of(*((n, "y") for n in range(most + 1))))
+        assert spanner.calls.count("Commit") == 3
+        assert client.read(("orders",), ORDERS.columns[:1], None).num_rows == most + 1
+        assert client.most_cells * 4 == client.most_cells_of_copy
+
+
 def test_a_row_says_when_it_was_committed(spanner: SpannerServer, params: SpannerParams) -> None:
     """Guards the commit timestamp: it is the service's own, and changes with each write."""
     with closing(SpannerClient(replace(params, commit_column="committed"))) as client:
