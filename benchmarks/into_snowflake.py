@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from snowflake.connector.errors import Error
 from benchmarks.into import OURS
 from replicators.connectors import registry
 from replicators.connectors.target import TargetPlugin
+from replicators.targets.snowflake.connection import Connection, connect, rows
 from replicators.targets.snowflake.params import SnowflakeParams
 from tests.snowflake_server import SnowflakeServer
-from tests.snowflake_target import asked, params_of
+from tests.snowflake_target import params_of
 
 SUMS = """
 SELECT count(*) AS a, sum(id) AS b, sum(customer) AS c, sum(ok::int) AS d,
@@ -37,6 +38,7 @@ class IntoSnowflake:
     """A database for each side. Our names are those of the source, dlt's are in capital letters."""
 
     server: SnowflakeServer
+    _open: dict[str, Connection] = field(default_factory=dict)
 
     @property
     def plugin(self) -> TargetPlugin:
@@ -76,11 +78,18 @@ class IntoSnowflake:
         return f'{side.upper()}."{schema}"."{table}"'
 
     def _asked(self, side: str, text: str) -> list[dict[str, Any]]:
-        return asked(SnowflakeParams(**self.values(side)), text)
+        if side not in self._open:
+            self._open[side] = connect(SnowflakeParams(**self.values(side)))
+        return rows(self._open[side], text)
+
+    def close(self) -> None:
+        """End the sessions of the readers."""
+        while self._open:
+            self._open.popitem()[1].close()
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[IntoSnowflake]:
     """An emulator, until the end."""
-    with SnowflakeServer() as server:
-        yield IntoSnowflake(server)
+    with SnowflakeServer() as server, closing(IntoSnowflake(server)) as into:
+        yield into

@@ -117,6 +117,8 @@ class EngineRun:
         is_done: Callable[[dict[str, dict[str, Any]]], bool],
         seconds: float = WAIT_SECONDS,
         each: Callable[[], None] = lambda: None,
+        *,
+        pause_seconds: float = 0.2,
     ) -> None:
         """Wait for a state. Raises RuntimeError where the run ended, TimeoutError where it takes
         too long."""
@@ -127,7 +129,7 @@ class EngineRun:
             if time.monotonic() > end:
                 raise TimeoutError(f"Not there after {seconds} s: {self.states()}")
             each()
-            time.sleep(0.2)
+            time.sleep(pause_seconds)
 
     def wait_replicating(self) -> None:
         """Wait until every table is replicating."""
