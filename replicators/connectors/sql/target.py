@@ -114,6 +114,7 @@ class SqlMergeTarget:
         self._tidied: set[Names] = set()
         self._merged: set[tuple[Names, int]] = set()
         self._begun: set[str] = set()
+        self._made: set[Names] = set()
         self._views = Views(client, self._progress, places.view, places.hidden)
         self._lock = threading.Lock()
 
@@ -241,6 +242,14 @@ class SqlMergeTarget:
         for name in self._client.tables(namespace, prefix):
             if not (keeps_own and (name.endswith(self._run) or name in self._begun)):
                 self._client.drop((*namespace, name))
+                with self._lock:
+                    self._made.discard((*namespace, name))
+
+    def _make(self, names: Names, schema: TableSchema) -> None:
+        """Make the staging table of a copy."""
+        self._client.make(names, schema, job=self._job("make"))
+        with self._lock:
+            self._made.add(names)
 
     # Snapshots
 
@@ -253,7 +262,7 @@ class SqlMergeTarget:
             self._views.change(table, there.names, schema, is_forced=True)
             self._clear(table)
             files.remove_folder(self._folder(table))
-            self._client.make(self._loaded(table), shown, job=self._job("make"))
+            self._make(self._loaded(table), shown)
 
     def _refuse_taken(self, table: TargetTable) -> _Found:
         there = self._found(table)
@@ -307,9 +316,9 @@ class SqlMergeTarget:
         this snapshot: then the staging table is made here."""
         with self._of(table):
             shown, names = stored(schema, table.mode), self._loaded(table)
-            if self._client.table(names) is None:
+            if names not in self._made and self._client.table(names) is None:
                 self._clear(table)
-                self._client.make(names, shown, job=self._job("make"))
+                self._make(names, shown)
             if isinstance(self._client, DirectClient) and are_portions(paths):
                 numbers = [int(path.rsplit("/", 1)[1]) for path in paths]
                 self._client.keep(names, numbers, job=self._job("keep"))
@@ -371,6 +380,8 @@ class SqlMergeTarget:
         return new
 
     def _tidy(self, table: TargetTable) -> None:
+        with self._lock:
+            self._made.discard(self._loaded(table))
         self._clear(table)
         files.remove_folder(self._folder(table))
 
