@@ -24,16 +24,19 @@ import pyspark
 
 from demo.embedded import EmbeddedServer
 from demo.postgres import HOST
+from replicators.targets.lakehouse.servers import DELEGATION
 from replicators.targets.lakehouse.stores import s3
 from setup import machine
 from setup.steps import JARS, REST_CATALOG
 from tests.refusing import body_of
 from tests.signatures import Signer
-from tests.stores import Keys, ObjectStore
+from tests.stores import RIGHTS, Keys, ObjectStore
 
 CLIENT, SECRET, SCOPE, WAREHOUSE = "keeper", "s3cret:of the keeper", "lake:all", "main"
 FOREVER = "a-token-without-end"
 TOKENS = "/idp/token"
+AGAIN = "/credentials"
+"""What follows a table's path where a client asks for other keys."""
 _COMMIT = re.compile(r"/v1/main/namespaces/[^/]+/tables/[^/]+$")
 _HADOOP = (
     "hadoop-client-api", "hadoop-client-runtime", "jcl-over-slf4j", "httpclient-4", "httpcore-4",
@@ -53,6 +56,8 @@ class RestCatalogServer(EmbeddedServer):
     file system, such as a store's."""
 
     hadoop: Mapping[str, str] = field(default_factory=dict)
+    default: str = ""
+    """The folder of tables that name none; empty: one in its own folder."""
 
     label = "iceberg-rest"
     title = "The Iceberg REST catalog"
@@ -85,7 +90,7 @@ class RestCatalogServer(EmbeddedServer):
         return {
             **os.environ,
             "CATALOG_URI": f"jdbc:sqlite:{self.home}/catalog.db",
-            "CATALOG_WAREHOUSE": str(self.home / "default"),
+            "CATALOG_WAREHOUSE": self.default or str(self.home / "default"),
             "CATALOG_REST_PORT": str(self.port),
         }
 
@@ -120,19 +125,68 @@ def closing_connection(port: int) -> Iterator[http.client.HTTPConnection]:
         connection.close()
 
 
+class Lender:
+    """Lends keys of a store for single folders. They may do there what the documentation asks for,
+    and nothing elsewhere. Those of a folder are lent to all who ask for `seconds`; twice as long
+    after they were made, they open nothing any more."""
+
+    def __init__(self, store: ObjectStore, by: Keys, seconds: float) -> None:
+        self.seconds = seconds
+        self.ended = 0
+        self._store = store
+        self._by = by
+        self._lent: dict[str, tuple[Keys, float]] = {}
+        self._former: list[tuple[Keys, float]] = []
+        self._lock = threading.Lock()
+
+    def lend(self, location: str) -> dict[str, str]:
+        """Keys for a folder, as a catalog says them."""
+        now = time.time()
+        with self._lock:
+            while self._former and self._former[0][1] < now:
+                self._store.end(self._former.pop(0)[0], self._by)
+                self.ended += 1
+            keys, ends = self._lent.get(location, (None, 0.0))
+            if keys is None or ends - self.seconds < now:
+                if keys is not None:
+                    self._former.append((keys, ends))
+                below = location.partition("://")[2].partition("/")[2]
+                keys = self._store.session(*RIGHTS, by=self._by, below=below)
+                ends = now + 2 * self.seconds
+                self._lent[location] = (keys, ends)
+        return {
+            "s3.access-key-id": keys.access,
+            "s3.secret-access-key": keys.secret,
+            "s3.session-token": keys.token,
+            "s3.session-token-expires-at-ms": str(int(1000 * ends)),
+        }
+
+
 class Gate:
     """Forwards to the server at `port` what a known token asks for. Tokens live `seconds`; those
     who know `CLIENT` and `SECRET` get them at `TOKENS` or from the catalog itself. The warehouse
     `WAREHOUSE` is the only one, and all paths have its name, as with servers of several.
 
-    `forbidden`: patterns of "METHOD path" that nobody may do. `counts`: what was given, refused and
-    lost. `signer`: in place of tokens, each request must have this signature."""
+    `forbidden`: patterns of "METHOD path" that nobody may do. `counts`: what was given, refused,
+    lent and lost. `signer`: in place of tokens, each request must have this signature. `lender`:
+    who asks for keys with a table gets them from it. `is_open`: nobody needs a token."""
 
-    def __init__(self, port: int, seconds: float = 3600.0, signer: Signer | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        seconds: float = 3600.0,
+        signer: Signer | None = None,
+        lender: Lender | None = None,
+        *,
+        is_open: bool = False,
+    ) -> None:
         self.backend = port
         self.signer = signer
+        self.lender = lender
+        self.is_open = is_open
         self.seconds = seconds
         self.forbidden: list[str] = []
+        self.places: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
         self._lost: dict[str, str] = {}
         self._tokens: dict[str, float] = {FOREVER: float("inf")}
@@ -250,6 +304,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(404, "NotFoundException", "no such path")
         elif any(re.search(p, f"{self.command} {place.path}") for p in self.gate.forbidden):
             self._fail(403, "ForbiddenException", "no right to do this")
+        elif place.path in self.gate.places:
+            self._lend_again(self.gate.places[place.path])
         else:
             self._forward(place.path, body)
 
@@ -261,7 +317,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.gate.counts["signed"] += 1
             said = f"The request signature we calculated does not match: {fault}"
             return (403, "InvalidSignatureException", said) if fault else None
-        if self.gate.knows(self.headers.get("Authorization") or ""):
+        if self.gate.is_open or self.gate.knows(self.headers.get("Authorization") or ""):
             return None
         return 401, "NotAuthorizedException", "no token, or one that has expired"
 
@@ -284,12 +340,35 @@ class _Handler(BaseHTTPRequestHandler):
             answer = connection.getresponse()
             said = answer.read()
         if not loss:
-            self._say(answer.status, said)
+            self._say(answer.status, self._with_keys(said) if answer.status == 200 else said)
             return
         self.gate.counts[f"lost {answer.status}"] += 1
         if LOST[loss]:
             self._say(LOST[loss], b"a proxy's page", "text/plain")
         self.close_connection = True
+
+    def _with_keys(self, said: bytes) -> bytes:
+        """An answer with a table's metadata, and the keys that those who ask for them get."""
+        lender = self.gate.lender
+        asked = self.headers.get(DELEGATION) == "vended-credentials"
+        if lender is None or not asked or b'"table-uuid"' not in said:
+            return said
+        table: dict[str, Any] = json.loads(said)
+        place = table["metadata"]["location"]
+        table["storage-credentials"] = [{"prefix": place, "config": lender.lend(place)}]
+        self.gate.counts["lent"] += 1
+        if self.command == "GET":
+            again = f"{urlsplit(self.path).path}{AGAIN}"
+            self.gate.places[again] = place
+            own = {"client.refresh-credentials-endpoint": again}
+            table["config"] = {**(table.get("config") or {}), **own}
+        return json.dumps(table).encode()
+
+    def _lend_again(self, place: str) -> None:
+        assert self.gate.lender is not None
+        self.gate.counts["lent again"] += 1
+        found = [{"prefix": place, "config": self.gate.lender.lend(place)}]
+        self._say(200, json.dumps({"storage-credentials": found}).encode())
 
     do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _go  # noqa: N815 - http.server's names
 

@@ -25,10 +25,12 @@ RIGHTS = ("s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject",
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Of a user."""
+    """Of a user, or of a role's session, which has a token too."""
 
     access: str
     secret: str
+    token: str = ""
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +56,51 @@ class ObjectStore:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
-    def user(self, *actions: str) -> Keys:
-        """A new user who may do these things in the bucket, and in one that is not there, and
-        those of other services everywhere."""
+    def _asked(self, service: str, by: Keys) -> Any:
         import boto3
 
         how = {"endpoint_url": self.endpoint, "region_name": "us-east-1"}
-        mine = {"aws_access_key_id": "tester", "aws_secret_access_key": "not-a-secret"}
-        client: Any = boto3.client("iam", **how, **mine)
-        name = f"user{next(_NUMBERS)}"
-        client.create_user(UserName=name)
+        mine = {"aws_access_key_id": by.access, "aws_secret_access_key": by.secret}
+        return boto3.client(service, **how, **mine)
+
+    def _policy(self, actions: tuple[str, ...], below: str = "") -> str:
         named = (self.bucket, "nowhere")
-        places = [f"arn:aws:s3:::{b}{end}" for b in named for end in ("", "/*")]
+        inner = f"/{below}/*" if below else "/*"
+        places = [f"arn:aws:s3:::{b}{end}" for b in named for end in ("", inner)]
         here = [a for a in actions if a.startswith("s3:")]
         rights = [{"Effect": "Allow", "Action": here, "Resource": places}]
         if other := [a for a in actions if a not in here]:
             rights.append({"Effect": "Allow", "Action": other, "Resource": ["*"]})
-        policy = json.dumps({"Version": "2012-10-17", "Statement": rights})
+        return json.dumps({"Version": "2012-10-17", "Statement": rights})
+
+    def user(self, *actions: str) -> Keys:
+        """A new user who may do these things in the bucket, and in one that is not there, and
+        those of other services everywhere."""
+        client = self._asked("iam", Keys("tester", "not-a-secret"))
+        name = f"user{next(_NUMBERS)}"
+        client.create_user(UserName=name)
+        policy = self._policy(actions)
         client.put_user_policy(UserName=name, PolicyName="p", PolicyDocument=policy)
         made = client.create_access_key(UserName=name)["AccessKey"]
         return Keys(made["AccessKeyId"], made["SecretAccessKey"])
+
+    def session(self, *actions: str, by: Keys, below: str) -> Keys:
+        """Keys of a session, by which one may do these things in a folder of the bucket. `by`: who
+        may make such."""
+        client, name = self._asked("iam", by), f"role{next(_NUMBERS)}"
+        who = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "*"}}
+        trust = json.dumps({"Version": "2012-10-17", "Statement": [who]})
+        role = client.create_role(RoleName=name, AssumeRolePolicyDocument=trust)["Role"]
+        policy = self._policy(actions, below)
+        client.put_role_policy(RoleName=name, PolicyName="p", PolicyDocument=policy)
+        asked = {"RoleArn": role["Arn"], "RoleSessionName": name}
+        made = self._asked("sts", by).assume_role(**asked)["Credentials"]
+        found = (made[n] for n in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
+        return Keys(*found, role=name)
+
+    def end(self, session: Keys, by: Keys) -> None:
+        """The session's keys open nothing any more."""
+        self._asked("iam", by).delete_role_policy(RoleName=session.role, PolicyName="p")
 
     def require_keys(self) -> None:
         """From now on only users with a right may do what they ask for."""

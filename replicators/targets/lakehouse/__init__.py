@@ -33,7 +33,7 @@ def _writer(params: LakehouseParams, tasks: Tasks) -> MergeTarget:
 
     if tasks.spark is None:
         raise TypeError("the lakehouse is written through Spark")
-    return LakehouseWriter(params, tasks.spark)
+    return LakehouseWriter(params, tasks.spark, tasks.folder)
 
 
 def _rehearsals(folder: str) -> tuple[LakehouseParams, ...]:

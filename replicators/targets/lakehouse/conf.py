@@ -65,7 +65,9 @@ def _catalog_conf(params: LakehouseParams) -> dict[str, str]:
         return params.glue.spark_conf(params.warehouse_url)
     if params.is_hive:
         return params.metastore.spark_conf(params.warehouse_url)
-    return params.server.spark_conf() if params.is_rest else _jdbc_conf(params)
+    if params.is_rest:
+        return {**params.server.spark_conf(), **params.store.catalog_conf()}
+    return _jdbc_conf(params)
 
 
 def _jdbc_conf(params: LakehouseParams) -> dict[str, str]:
@@ -107,7 +109,7 @@ def jars(params: LakehouseParams) -> tuple[str, ...]:
     more = params.store.jars
     if params.format == "delta":
         return (*DELTA_JARS, *more)
-    if params.is_signed:
+    if params.is_signed or params.is_lent:
         return tuple(dict.fromkeys((ICEBERG_JAR, *more, *s3.JARS, *glue.JARS)))
     if params.is_rest or params.is_hive:
         return (ICEBERG_JAR, *more)

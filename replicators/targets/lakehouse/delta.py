@@ -91,6 +91,7 @@ class Delta:
         chosen = rules.pairs(params.table_properties)
         self._properties = {**PROPERTIES, **chosen, **retention(params)}
         self.storage = Storage(params.store)
+        self.staging = self.storage
         self._files: dict[tuple[str, str], frozenset[str]] = {}
 
     def folder(self, names: tuple[str, ...]) -> str:

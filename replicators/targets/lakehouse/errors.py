@@ -8,6 +8,7 @@ import re
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError, driver_of
 from replicators.connectors.sql.steps import CODES
+from replicators.targets.lakehouse.stores.kind import Store
 
 _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), code)
@@ -89,12 +90,16 @@ def is_missing(err: BaseException) -> bool:
     )
 
 
-def translate(err: BaseException, table: TableId | None = None) -> ReplicationError:
-    """The error to show for a driver's exception. Raise it `from` that exception."""
+def translate(
+    err: BaseException, table: TableId | None = None, store: Store | None = None
+) -> ReplicationError:
+    """The error to show for a driver's exception. Raise it `from` that exception. `store`: where
+    the warehouse lies; one whose keys are lent knows its own errors."""
     if isinstance(err, ReplicationError):
         return err
     if isinstance(err, ImportError):
         return ReplicationError("target:driver-missing", driver=driver_of(err))
-    code = code_of(err)
-    facts = {"act": "do what the run asks for"} if code == "target:catalog-rights" else {}
+    code = (store.code_of_run(str(err)) if store else "") or code_of(err)
+    is_of_rights = code in {"target:catalog-rights", "target:lent-rights"}
+    facts = {"act": "do what the run asks for"} if is_of_rights else {}
     return ReplicationError(code, table=table, name_of_error=type(err).__name__, **facts)

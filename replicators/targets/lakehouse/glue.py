@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from replicators.targets.lakehouse.servers import ANSWER_SECONDS, CONNECT_SECONDS
+from replicators.targets.lakehouse.servers import HTTP
 from replicators.targets.lakehouse.stores.s3 import FROM_FILE
 
 JARS = ("glue-2", "kms-2", "aws-json-protocol-2")
@@ -41,9 +41,7 @@ class Glue:
             "type": "glue",
             "warehouse": warehouse,
             "io-impl": _FILE_IO,
-            "http-client.type": "urlconnection",
-            "http-client.urlconnection.connection-timeout-ms": str(1000 * CONNECT_SECONDS),
-            "http-client.urlconnection.socket-timeout-ms": str(1000 * ANSWER_SECONDS),
+            **HTTP,
             "glue.skip-name-validation": "true",
             "glue.skip-archive": "true",
         }

@@ -35,6 +35,7 @@ from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.reading import IcebergScan
 from replicators.targets.lakehouse.sessions import LentSession
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, token_from, token_values
+from replicators.targets.lakehouse.stores import Store
 from replicators.targets.lakehouse.versions import Snapshots, apart_seconds, retag
 
 SUMMARY_CONF = "spark.sql.iceberg.snapshot-property."
@@ -86,12 +87,16 @@ class Iceberg:
 
     most_keys: ClassVar[int] = 200
 
-    def __init__(self, params: LakehouseParams) -> None:
+    def __init__(self, params: LakehouseParams, folder: str = "") -> None:
+        """`folder`: where all tasks may write, for a store whose keys are lent."""
         self.params = params
         self.catalog = params.catalog_name
         self._expiry = Expiry(params)
         self._reader = catalog.Reader(params)
         self.storage = Storage(params.store)
+        self.staging = Storage(Store()) if params.is_lent else self.storage
+        beside = f"{params.warehouse_url}/{naming.folder(naming.STAGING_NAMESPACE)}"
+        self.staging_root = folder.rstrip("/") if params.is_lent else beside
         self._chosen = rules.pairs(params.table_properties)
 
     def path(self, names: tuple[str, ...]) -> str:
@@ -147,9 +152,8 @@ class Iceberg:
 
     def scan(self, session: LentSession, names: tuple[str, ...]) -> IcebergScan | None:
         """What reads the table's present rows; None if there is no such table."""
-        return catalog.scan(
-            self.open_reader() or catalog.open_catalog(self.params), names, self.params.store
-        )
+        opened = self.open_reader() or catalog.open_catalog(self.params)
+        return catalog.scan(opened, names, self.params.store.of_table(names))
 
     def properties(self, session: LentSession, names: tuple[str, ...]) -> Mapping[str, str] | None:
         """The table's properties; None if there is no such table. Read as in `live`."""
@@ -226,8 +230,9 @@ class Iceberg:
         return {"location": self._view_folder(place)}
 
     def clear_view(self, place: tuple[str, str]) -> None:
-        """Remove what a dropped view left."""
-        self.storage.remove_folder(self._view_folder(place))
+        """Remove what a dropped view left. No catalog lends keys for it."""
+        if not self.params.is_lent:
+            self.storage.remove_folder(self._view_folder(place))
 
     def make_namespace(self, session: LentSession, names: tuple[str, ...]) -> None:
         """Make the namespace of these names if it does not exist."""
@@ -308,17 +313,20 @@ class Iceberg:
 
     def files_folder(self, session: LentSession, table: TargetTable) -> str:
         """The folder for files of the staging place: inside the staging table, or beside a live
-        table."""
+        table. Where the store's keys are lent, tasks write elsewhere."""
         kind, names = self._staging(session, table)
-        own = (self.properties(session, names) or {}).get(UUID, "") if kind == "table" else ""
+        is_within = kind == "table" and not self.params.is_lent
+        own = (self.properties(session, names) or {}).get(UUID, "") if is_within else ""
         if own:
             return f"{self.location(table, own)}/data"
-        return "/".join((self.params.warehouse_url, *map(naming.folder, self._staged(table))))
+        return f"{self.staging_root}/{naming.folder(self._staged(table)[1])}"
 
     def add_files(self, session: LentSession, table: TargetTable, folder: str) -> bool:
         """Add a folder's files to the staging table as data files. Returns False if they must be
-        copied, as onto a branch, or to be divided or sorted. The files are new and the table is
-        ours, so Iceberg does not search for duplicates."""
+        copied, as onto a branch, to be divided or sorted, or from another store. The files are
+        new and the table is ours, so Iceberg does not search for duplicates."""
+        if self.params.is_lent:
+            return False
         kind, names = self._staging(session, table)
         if kind != "table" or layout.MARK in (self.properties(session, names) or {}):
             return False

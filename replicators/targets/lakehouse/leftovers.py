@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from replicators.connectors.storage import Storage
 from replicators.connectors.target import TargetTable
 from replicators.targets.lakehouse import catalog, dialect, naming
 from replicators.targets.lakehouse.sessions import LentSession
@@ -57,9 +58,8 @@ def clear(lake: Iceberg, session: LentSession, table: TargetTable, *, is_alive: 
         for one in filter(naming.is_branch, branches):
             target = lake.path(names)
             session.sql(f"ALTER TABLE {target} DROP BRANCH IF EXISTS {dialect.quote(one)}")
-    root = f"{lake.params.warehouse_url}/{naming.folder(naming.STAGING_NAMESPACE)}"
-    for one in folders_of(lake.storage.folders(root), names, mark):
-        lake.storage.remove_folder(f"{root}/{one}")
+    for one in folders_of(lake.staging.folders(lake.staging_root), names, mark):
+        lake.staging.remove_folder(f"{lake.staging_root}/{one}")
 
 
 def purge(lake: Iceberg, session: LentSession, table: TargetTable, names: tuple[str, str]) -> None:
@@ -74,6 +74,8 @@ def purge(lake: Iceberg, session: LentSession, table: TargetTable, names: tuple[
     if own and names != live and (lake.properties(session, live) or {}).get(UUID, "") == own:
         session.sql(f"DROP TABLE IF EXISTS {lake.path(names)}")
         return
+    # No catalog lends keys for a table that is gone
+    files = Storage(lake.params.store.of_table(names).taken()) if own else None
     session.sql(f"DROP TABLE IF EXISTS {lake.path(names)} PURGE")
-    if own:
-        lake.storage.remove_folder(lake.location(table, own))
+    if files is not None:
+        files.remove_folder(lake.location(table, own))

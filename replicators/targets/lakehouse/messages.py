@@ -144,6 +144,31 @@ MESSAGES: Mapping[str, Message] = {
         "The trial makes a namespace and a small table, as a run does, and drops both.",
         help=Help.EDIT,
     ),
+    "target:keys-not-lent": of_table(
+        "The catalog lends no keys",
+        "The REST catalog gave a table without keys of S3 for its folder.",
+        "Let the catalog lend keys (vended credentials) to this user, or choose own in Keys of the "
+        "store. A catalog that only signs requests for others (remote signing) can't be used.",
+        "Nothing can be read or written without keys.",
+        retry=Retry.AFTER_FIX,
+        help=Help.EDIT,
+    ),
+    "target:lent-keys": of_table(
+        "Lent keys not accepted",
+        "The store does not accept the keys that the catalog lent, or they have ended.",
+        "Check that the catalog lends keys of this store, and that they live for some minutes.",
+        "The keys are asked for again with each step. Changes wait in the change log.",
+        retry=Retry.AUTO,
+    ),
+    "target:lent-rights": of_table(
+        "A right is missing with lent keys",
+        "The keys that the catalog lent may not {act} the table's folder.",
+        "Let the catalog lend keys that may list the bucket, and read, write and delete what lies "
+        "in the table's folder.",
+        "The check writes, reads, lists and deletes a small file, as a run does. A run asks for "
+        "keys again.",
+        retry=Retry.AUTO,
+    ),
     "target:catalog-views": Message(
         "The catalog holds no views",
         "The catalog's server failed to {act} for the assessment's trial. It may have no views.",

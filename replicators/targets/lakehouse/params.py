@@ -22,7 +22,7 @@ from replicators.targets.lakehouse import layout, rules, stores
 from replicators.targets.lakehouse.glue import Glue
 from replicators.targets.lakehouse.hive import Metastore, uri_fault
 from replicators.targets.lakehouse.servers import CatalogServer, address_fault
-from replicators.targets.lakehouse.stores import Store, adls, gcs, hdfs, s3
+from replicators.targets.lakehouse.stores import Store, adls, gcs, hdfs, lent, s3
 from replicators.targets.lakehouse.stores.s3 import S3
 
 JDBC, REST, GLUE, HIVE = "jdbc", "rest", "glue", "hive"
@@ -208,6 +208,16 @@ class LakehouseParams:
     )
     s3_endpoint: str = s3_endpoint(_BUCKET)
     s3_region: str = s3_region(_BUCKET)
+    store_keys: str = param(
+        "Keys of the store",
+        group=_BUCKET,
+        help="own: the keys below, or the environment's or the machine's. lent: those that a REST "
+        "catalog lends with each table (vended credentials); none are entered here",
+        default=lent.OWN,
+        choices=(lent.OWN, lent.LENT),
+        note="lent is for Iceberg in a REST catalog",
+        is_movable=True,
+    )
     s3_access_key: str = s3_access_key(_BUCKET)
     s3_secret_key: str = s3_secret_key(_BUCKET)
     gcs_key: str = gcs.key(_GOOGLE)
@@ -301,6 +311,8 @@ class LakehouseParams:
         "catalog_locks": {**_ICEBERG, "catalog": (HIVE,)},
         "delta_catalog": {"format": ("delta",)},
         _BUCKET: {"warehouse": s3.SCHEMES},
+        "store_keys": {**_ICEBERG, "catalog": (REST,), "warehouse": s3.SCHEMES},
+        **dict.fromkeys(s3.KEYS, {"warehouse": s3.SCHEMES, "store_keys": (lent.OWN,)}),
         _GOOGLE: {"warehouse": gcs.SCHEMES},
         _AZURE: {"warehouse": adls.SCHEMES},
         _HDFS: {"warehouse": hdfs.SCHEMES},
@@ -318,7 +330,7 @@ class LakehouseParams:
                 errors["delta_catalog"] = "is only for Delta"
         elif self.is_listed:
             errors |= self._hive_errors()
-        errors |= stores.faults(self, self.warehouse)
+        errors |= stores.faults(self, self.warehouse) | self._lent_errors()
         if self.schema_namespaces and self.namespace and rules.SCHEMA not in self.namespace:
             errors["schema_namespaces"] = "needs an empty namespace, or one with {schema}"
         if self.format == "delta" and self.sort_by:
@@ -344,6 +356,16 @@ class LakehouseParams:
         if self.is_hive:
             return errors | self._hive_errors()
         return errors | (self._rest_errors() if self.is_rest else _uri_errors(self.catalog_uri))
+
+    def _lent_errors(self) -> dict[str, str]:
+        if self.store_keys == lent.OWN:
+            return {}
+        if not self.is_rest:
+            return {"store_keys": "lent is only for Iceberg in a REST catalog"}
+        if not is_s3(self.warehouse_url):
+            return {"store_keys": "lent is only for a bucket of S3: s3://bucket/warehouse"}
+        own = [n for n in s3.KEYS if getattr(self, n)]
+        return dict.fromkeys(own, "must be empty where the catalog lends the keys")
 
     def _hive_errors(self) -> dict[str, str]:
         login = [n for n in _OF_LOGIN if getattr(self, n)]
@@ -390,6 +412,11 @@ class LakehouseParams:
     def is_signed(self) -> bool:
         """Whether requests to the REST catalog are signed."""
         return self.is_rest and self.catalog_signing != UNSIGNED
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether the REST catalog lends the keys of the store."""
+        return self.is_rest and self.store_keys == lent.LENT
 
     @property
     def is_glue(self) -> bool:
@@ -452,6 +479,8 @@ class LakehouseParams:
     @property
     def store(self) -> Store:
         """How the warehouse is reached."""
+        if self.is_lent:
+            return lent.Lent(self.server, self.s3.where, self.s3.in_region)
         return stores.store_of(self, self.warehouse)
 
     @property

@@ -22,9 +22,8 @@ from requests.adapters import BaseAdapter
 from requests.exceptions import RequestException
 
 from replicators.connectors import limits
-from replicators.targets.lakehouse.servers import ANSWER_SECONDS, CONNECT_SECONDS
+from replicators.targets.lakehouse.servers import ANSWER_SECONDS, CONNECT_SECONDS, DELEGATION
 
-_DELEGATION = "X-Iceberg-Access-Delegation"
 _REFUSED = (UnauthorizedError, AuthorizationExpiredError, OAuthError)
 _AWAY = (ServerError, ServiceUnavailableError, TooManyRequestsError)
 
@@ -48,13 +47,14 @@ def _limit(adapter: BaseAdapter) -> None:
 
 
 class Catalog(RestCatalog):
-    """It asks for no keys of the store: this program has its own, and a server that makes some for
+    """It asks for keys of the store only where its properties say so: a server that makes some for
     each answer takes its time. It reads no password of this machine's user."""
 
     def _create_session(self) -> Session:
         session: Session = super()._create_session()
         session.trust_env = False
-        session.headers.pop(_DELEGATION, None)
+        if f"header.{DELEGATION}" not in self.properties:
+            session.headers.pop(DELEGATION, None)
         for adapter in session.adapters.values():
             _limit(adapter)
         return session

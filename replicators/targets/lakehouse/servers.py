@@ -16,6 +16,14 @@ BEARER = "REPLICATOR_CATALOG_TOKEN"
 KEY_ID = "REPLICATOR_CATALOG_ACCESS_KEY"
 KEY = "REPLICATOR_CATALOG_SECRET_KEY"
 CONNECT_SECONDS, ANSWER_SECONDS = 10, 120
+HTTP = {
+    "http-client.type": "urlconnection",
+    "http-client.urlconnection.connection-timeout-ms": str(1000 * CONNECT_SECONDS),
+    "http-client.urlconnection.socket-timeout-ms": str(1000 * ANSWER_SECONDS),
+}
+"""Of Amazon's clients that Iceberg makes: the one that is among the jars, with its limits."""
+DELEGATION = "X-Iceberg-Access-Delegation"
+"""The header by which a client asks for keys of the store."""
 _FILE_IO = "org.apache.iceberg.hadoop.HadoopFileIO"
 PYTHON_FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
 

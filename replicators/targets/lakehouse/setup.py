@@ -15,6 +15,14 @@ _SERVER = SetupStep(
 )
 
 
+_LENDER = SetupStep(
+    "Let the catalog lend its keys",
+    "No keys of the bucket are entered. Let the catalog lend this client keys of S3 with each "
+    "table (vended credentials) that may list the bucket, and read, write and delete in the "
+    "table's folder.",
+)
+
+
 _GLUE = SetupStep(
     "Let this program use Glue",
     "Give the user of the S3 keys, or the role of the machine, these rights on the catalog, its "
@@ -56,7 +64,8 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     if values.get("format", "iceberg") != "iceberg":
         return (place, _HIVE) if values.get("delta_catalog") == "hive" else (place,)
     if values.get("catalog") == "rest":
-        return (place, _SERVER)
+        lent = values.get("store_keys") == "lent"
+        return (place, _SERVER, _LENDER) if lent else (place, _SERVER)
     if values.get("catalog") == "glue":
         return (place, _GLUE)
     if values.get("catalog") == "hive":

@@ -10,20 +10,24 @@ from typing import Any
 
 from replicators.connectors.problems.errors import driver_of
 from replicators.connectors.problems.problem import Problem, Severity
-from replicators.connectors.storage import Storage
+from replicators.connectors.storage import Storage, tried
 from replicators.targets.lakehouse import catalog, hive, naming
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.stores import Store
 
 _NO_VIEWS = "target:catalog-views"
 _COLUMNS = "target:catalog-columns"
 
 
 class _Failed(Exception):
-    def __init__(self, act: str, code: str) -> None:
+    """`problem`: what it is, where the catalog has no part in it."""
+
+    def __init__(self, act: str, code: str, problem: Problem | None = None) -> None:
         super().__init__(act)
         self.act = act
         self.code = code
+        self.problem = problem
 
 
 def of_server(err: Exception, act: str, params: LakehouseParams) -> Problem:
@@ -60,6 +64,8 @@ def failed(params: LakehouseParams, namespaces: Iterable[str]) -> Problem | None
     try:
         takes_columns = _try(opened, params, sorted(namespaces))
     except _Failed as err:
+        if err.problem is not None:
+            return err.problem
         cause = err.__cause__
         code = (_faults(params).fault(cause) if cause else "") or err.code
         if code == "target:catalog-unreachable" and _is_answer(cause):
@@ -88,7 +94,7 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> bool:
     home = mark if is_new else naming.STAGING_NAMESPACE
     first, second = (home, f"{mark}_1"), (home, f"{mark}_2")
     place = f"{params.warehouse_url}/{naming.folder(mark)}"
-    takes_columns = True
+    takes_columns, files = True, None if params.is_lent else params.store
     schema = Schema(NestedField(1, "id", LongType(), required=False))
     try:
         if is_new:
@@ -97,6 +103,10 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> bool:
                 opened.create_namespace((mark,), own if params.is_hive else {})
         with _doing("create a table"):
             made = opened.create_table(first, schema, location=place)
+        if params.is_lent:
+            files = _borrowed(params, first)
+            if found := tried(files, f"{place}/data"):
+                raise _Failed("use the lent keys", "", found)
         if not params.is_hive:  # pyiceberg asks for another lock than Spark's Iceberg does
             with _doing("change a table"):
                 change = made.transaction().set_properties({naming.STAGING_NAMESPACE: "1"})
@@ -109,18 +119,31 @@ def _try(opened: Any, params: LakehouseParams, namespaces: list[str]) -> bool:
         with _doing("drop a table"):
             opened.drop_table(second)
         if params.is_rest and params.current_views:
-            _try_a_view(opened, (home, f"{mark}_3"), schema, f"{place}_view")
+            _try_a_view(opened, (home, f"{mark}_3"), schema, f"{place}/view")
         if is_new:
             with _doing("drop a namespace"):
                 opened.drop_namespace((mark,))
     except _Failed:
-        _clear(opened, (first, second), mark if is_new else "")
+        _clear(opened, (first, second), mark if is_new else "", purges=params.is_lent)
         raise
     finally:
-        for one in (place, f"{place}_view", hive.folder(params.warehouse_url, mark)):
+        for one in (place, hive.folder(params.warehouse_url, mark)):
             with suppress(OSError):
-                Storage(params.store).remove_folder(one)
+                if files is not None:
+                    Storage(files).remove_folder(one)
     return takes_columns
+
+
+def _borrowed(params: LakehouseParams, names: tuple[str, str]) -> Store:
+    """The keys that the catalog lends for a table. They hold also when the table is dropped."""
+    act = "lend the keys of a table"
+    try:
+        with _doing(act, "target:keys-not-lent"):
+            return params.store.of_table(names).taken()
+    except _Failed as err:
+        if isinstance(err.__cause__, OSError):
+            raise _Failed(act, "", Problem.of("target:keys-not-lent")) from err
+        raise
 
 
 def _takes_columns(opened: Any, names: tuple[str, str]) -> bool:
@@ -161,9 +184,15 @@ def _try_a_view(opened: Any, names: tuple[str, str], schema: Any, place: str) ->
             opened.drop_view(names)
 
 
-def _clear(opened: Any, tables: tuple[tuple[str, str], ...], namespace: str) -> None:
-    """Drop what a trial left that failed in its midst."""
+def _clear(
+    opened: Any, tables: tuple[tuple[str, str], ...], namespace: str, *, purges: bool
+) -> None:
+    """Drop what a trial left that failed in its midst. `purges`: the server is asked to remove the
+    files too, for which this program has no keys."""
     for table in tables:
+        with suppress(Exception):
+            if purges:
+                opened.purge_table(table)
         with suppress(Exception):
             opened.drop_table(table)
     if namespace:

@@ -59,10 +59,11 @@ class LakehouseWriter:
     """The lakehouse's writer: a `MergeTarget` that is `Rewindable`, `Watermarked` and `Maintained`.
     Thread safe for different tables; only one thread at a time for each table."""
 
-    def __init__(self, params: LakehouseParams, spark: Session) -> None:
+    def __init__(self, params: LakehouseParams, spark: Session, folder: str = "") -> None:
+        """`folder`: where all tasks may write, for a store whose keys are lent."""
         self.params = params
         self.spark = spark
-        self.format = _format(params, spark)
+        self.format = _format(params, spark, folder)
         _make_catalog_folder(params)
         self._views = Views(self.format)
         self._listing = None if isinstance(self.format, Iceberg) else _listing(self.format)
@@ -83,7 +84,7 @@ class LakehouseWriter:
         except ReplicationError:
             raise
         except Exception as err:
-            raise translate(err, table.source if table else None) from err
+            raise translate(err, table.source if table else None, self.params.store) from err
 
     def names(self, table: TableId) -> tuple[str, ...]:
         """Namespace and name."""
@@ -148,8 +149,8 @@ class LakehouseWriter:
         """A new folder for the files of one `load_snapshot_files`, and how to write them."""
         with self._session(table) as session:
             folder = f"{self.format.files_folder(session, table)}/{uuid.uuid4().hex[:12]}"
-            self.format.storage.make_folder(folder)
-            return files.place(folder, stored(schema, table.mode), self.format.storage)
+            self.format.staging.make_folder(folder)
+            return files.place(folder, stored(schema, table.mode), self.format.staging)
 
     def snapshot_place_again(
         self, table: TargetTable, schema: TableSchema, folder: str
@@ -158,9 +159,9 @@ class LakehouseWriter:
         is gone."""
         with self._session(table) as session:
             root = self.format.files_folder(session, table)
-            if not folder.startswith(f"{root}/") or not self.format.storage.has_folder(folder):
+            if not folder.startswith(f"{root}/") or not self.format.staging.has_folder(folder):
                 return None
-            return files.place(folder, stored(schema, table.mode), self.format.storage)
+            return files.place(folder, stored(schema, table.mode), self.format.staging)
 
     def load_snapshot_files(
         self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
@@ -170,7 +171,7 @@ class LakehouseWriter:
         with self._session(table) as session:
             if not paths:
                 return
-            folder = files.clear_strays(self.format.storage, tuple(paths))
+            folder = files.clear_strays(self.format.staging, tuple(paths))
             schema = stored(schema, table.mode)
             if (
                 table.mode is not Mode.MULTISET
@@ -178,12 +179,18 @@ class LakehouseWriter:
                 and self.format.add_files(session, table, folder)
             ):
                 return
-            frame = session.read.schema(dialect.image_ddl(schema)).parquet(*paths)
+            frame = self._staged(session, paths, dialect.image_ddl(schema))
             target = self.format.staging_path(session, table)
             if table.mode is Mode.MULTISET:
                 frame = numbering.numbered(frame)
             self.format.append_frame(frame.selectExpr(*dialect.image_columns(schema, {})), target)
-            self.format.storage.remove_folder(folder)
+            self.format.staging.remove_folder(folder)
+
+    def _staged(self, session: LentSession, paths: Sequence[str], ddl: str) -> Frame:
+        """The rows of files that tasks wrote."""
+        if self.params.is_lent:  # they lie where the change log does
+            return parquet_frame(session, paths, ddl)
+        return session.read.schema(ddl).parquet(*paths)
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
         """Make the staged rows the live table, with the token. Returns the table's UUID. It is safe
@@ -392,10 +399,10 @@ def _listing(delta: Delta) -> Listing | None:
     return Listing(delta) if delta.params.is_listed else None
 
 
-def _format(params: LakehouseParams, spark: Session) -> Iceberg | Delta:
+def _format(params: LakehouseParams, spark: Session, folder: str) -> Iceberg | Delta:
     if params.format == "delta":
         from replicators.targets.lakehouse.delta import Delta, mute
 
         mute(spark)
         return Delta(params)
-    return Iceberg(params)
+    return Iceberg(params, folder)

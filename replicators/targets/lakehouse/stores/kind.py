@@ -29,6 +29,18 @@ class Store:
         """The session's settings, without secrets."""
         return {}
 
+    def catalog_conf(self) -> dict[str, str]:
+        """The settings of Spark's catalog that lead to its files in another way than Hadoop's."""
+        return {}
+
+    def of_table(self, names: tuple[str, ...]) -> Store:
+        """The place of a table's files."""
+        return self
+
+    def taken(self) -> Store:
+        """The same place. What leads to it is asked now, and holds without the table."""
+        return self
+
     def driver_properties(self, folder: str) -> dict[str, str]:
         """Java properties. They name files with secrets, which are written into `folder`."""
         return {}
@@ -48,6 +60,11 @@ class Store:
     def code(self, text: str) -> str:
         """The code for an error of the store."""
         return "target:unreachable"
+
+    def code_of_run(self, text: str) -> str:
+        """The code for an error of a run; empty where the error says nothing of the store, or
+        where nothing is special about it."""
+        return ""
 
 
 def private(path: Path, text: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
+from typing import Any
 
 _KIND, _FIELDS = "replicator.store.kind", "replicator.store.fields"
 _IO = "replicators.targets.lakehouse.stores.pyiceberg_io.StoreFileIO"
 
 
-def properties(kind: str, fields: dict[str, str]) -> dict[str, str]:
+def properties(kind: str, fields: dict[str, Any]) -> dict[str, str]:
     """pyiceberg's properties for a store of the module `kind`."""
     return {"py-io-impl": _IO, _KIND: kind, _FIELDS: json.dumps(fields)}
 

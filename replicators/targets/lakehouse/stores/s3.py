@@ -25,6 +25,7 @@ _SDK = (
 )  # fmt: skip
 JARS = ("hadoop-aws-3", "eventstream-1", "reactive-streams-1", *(f"{name}-2" for name in _SDK))
 """Hadoop's file system of S3, and the part of the SDK that it needs."""
+KEYS = ("s3_access_key", "s3_secret_key")
 PROFILE = "replicator"
 FROM_FILE = "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider"
 _FILE_SYSTEM = "org.apache.hadoop.fs.s3a.S3AFileSystem"
