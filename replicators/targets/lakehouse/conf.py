@@ -15,6 +15,18 @@ ICEBERG_JAR = "iceberg-spark-runtime-4.1_2.13"
 DELTA_JARS = ("delta-spark_4.1_2.13", "delta-storage")
 
 
+_S3A_FLAGS = "spark.hadoop.fs.s3a.performance.flags"
+"""What S3A does without asking first. Iceberg writes each file once, under a name of its own."""
+MANIFESTS = {
+    "io.manifest.cache-enabled": "true",
+    "io.manifest.cache.max-total-bytes": str(4 << 20),
+    "io.manifest.cache.max-content-length": str(1 << 20),
+    "io.manifest.cache.expiration-interval-ms": str(600_000),
+}
+"""Manifests never change, and each merge reads those of the merges before it. On an S3 server that
+is a fifth of what a small merge costs."""
+
+
 def jdbc_url(uri: str) -> str:
     """The JDBC form of an address that SQLAlchemy understands."""
     parts = urlsplit(uri)
@@ -56,7 +68,8 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.cache-enabled": "false",
-        **{f"{prefix}.{name}": value for name, value in own.items()},
+        **({_S3A_FLAGS: "create,delete,mkdir"} if "spark.hadoop.fs.s3a.impl" in common else {}),
+        **{f"{prefix}.{name}": value for name, value in (MANIFESTS | own).items()},
     }
 
 
