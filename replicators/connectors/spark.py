@@ -4,6 +4,7 @@ almost everywhere. A session may be of this process or of Spark Connect."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -124,3 +125,10 @@ class Session(Protocol):
 def quoted(name: str) -> str:
     """A name as an identifier of Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def turn_of(spark: Session) -> Callable[[], AbstractContextManager[None]]:
+    """What a thread enters before it uses the session for statements. Where many runs share a
+    Spark, it waits there until it is its turn."""
+    found: Callable[[], AbstractContextManager[None]] = getattr(spark, "turn", nullcontext)
+    return found

@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from replicators.connectors.spark import Conf, Frame, FrameReader, Session, SessionCatalog
+from replicators.connectors.spark import (
+    Conf,
+    Frame,
+    FrameReader,
+    Session,
+    SessionCatalog,
+    turn_of,
+)
 
 logger = logging.getLogger("replicator.sessions")
 
@@ -130,19 +137,21 @@ class Sessions:
         self._conf = {**PER_SESSION, **conf}
         self._idle: list[tuple[Session, dict[str, str | None]]] = []
         self._lock = threading.Lock()
+        self._turn = turn_of(spark)
 
     @contextmanager
     def lent(self) -> Iterator[LentSession]:
-        """A session for this call alone. It is restored afterwards, also after an error. A session
-        that can't be restored is discarded."""
-        with self._lock:
-            idle = self._idle.pop() if self._idle else None
-        session, known = idle if idle is not None else (self._made(), {})
-        lent = LentSession(session, known)
-        try:
-            yield lent
-        finally:
-            self._take_back(lent, session, known)
+        """A session for this call alone, once it is this run's turn. It is restored afterwards,
+        also after an error. A session that can't be restored is discarded."""
+        with self._turn():
+            with self._lock:
+                idle = self._idle.pop() if self._idle else None
+            session, known = idle if idle is not None else (self._made(), {})
+            lent = LentSession(session, known)
+            try:
+                yield lent
+            finally:
+                self._take_back(lent, session, known)
 
     def _made(self) -> Session:
         """A new session with its own conf, in the same process or over Spark Connect."""

@@ -127,6 +127,7 @@ def on_shared(
         there = replace(settings, spark_remote=place.url)
         spark: Any = impatient(open_session(there, owner, (), dict(conf)))
         spark.shared_place = place
+        spark.turn = place.turn
         with _ended_well(spark):
             yield spark
 

@@ -19,7 +19,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.settings import RunnerSettings
 from runners.engine.tasks.opening import TASKS
 from runners.engine.tasks.sharing import keeper, ways
-from runners.engine.tasks.sharing.client import impatient, joined
+from runners.engine.tasks.sharing.client import Place, impatient, joined
 from runners.engine.tasks.sharing.fitness import can_share, server_conf
 from runners.engine.tasks.sharing.keeper import Keeper
 from runners.engine.tasks.spark import jvm_ended
@@ -56,6 +56,16 @@ class Kept:
         threading.Thread(target=self.keeper._take, args=(self.listener,), daemon=True).start()
 
 
+class Turns(threading.Semaphore):
+    """Counts who asked."""
+
+    asked = 0
+
+    def __enter__(self, *_: object) -> bool:
+        self.asked += 1
+        return self.acquire()
+
+
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Kept]:
     made = Kept(tmp_path / ("a" * 60) / ("b" * 60))
@@ -77,6 +87,51 @@ def test_a_successor_waits_until_nothing_of_its_predecessor_is_left(kept: Kept) 
     with joined(kept.base, "one", patience=5) as second:
         assert "one.1" in kept.service.released
         assert second.url.startswith("sc://localhost:1/;user_id=one.")
+
+
+def test_turns_come_in_order_and_are_given_on(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards `Keeper._give_turn`: fifty runs that plan side by side need longer for all of it, and
+    each is as late as the last. A run that is killed or takes too long must keep no turn."""
+    kept.keeper._turns = turns = Turns(1)
+    began: list[int] = []
+    may_end = threading.Event()
+
+    def work(place: Place, number: int) -> None:
+        with place.turn():
+            began.append(number)
+            assert may_end.wait(10)
+
+    with joined(kept.base, "one") as one:
+        threads = []
+        for number in range(3):
+            threads.append(threading.Thread(target=work, args=(one, number)))
+            threads[-1].start()
+            until(lambda: turns.asked == len(threads), "it has asked", 10)
+        assert began == [0]
+        monkeypatch.setattr(keeper, "TURN_SECONDS", 0.05)
+        with one.turn(patience=0.05):
+            assert began == [0], "whoever waits too long goes on without a turn"
+        may_end.set()
+        for thread in threads:
+            thread.join(10)
+        assert began == [0, 1, 2]
+        may_end.clear()
+        slow = threading.Thread(target=work, args=(one, 3))
+        slow.start()
+        until(lambda: 3 in began, "it has its turn", 10)
+        with one.turn():
+            assert slow.is_alive(), "the slow one goes on, and its turn was given on"
+        may_end.set()
+        slow.join(10)
+        dead = ways.connected(one.folder)
+        ways.send(dead, {"turn": True})
+        ways.receive(dead)
+        dead.close()
+        with one.turn(patience=10):
+            pass
+    kept.listener.close()
+    with one.turn():
+        pass
 
 
 def test_what_cant_be_interrupted_ends_the_shared_spark(kept: Kept) -> None:

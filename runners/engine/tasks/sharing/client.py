@@ -6,8 +6,9 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from replicators.connectors.problems.errors import ReplicationError
@@ -16,6 +17,8 @@ from runners.engine.tasks.sharing import ways
 PATIENCE_SECONDS = 75.0
 """How long a run waits for the shared Spark: it starts, or ends what an earlier run of the same
 replicator left there."""
+TURN_PATIENCE_SECONDS = 60.0
+"""How long statements wait for their turn. Then they go on without one."""
 _TURN_SECONDS = 0.2
 _RETRIES = 2
 
@@ -26,6 +29,23 @@ class Place:
 
     url: str
     connection: socket.socket
+    folder: Path
+
+    @contextmanager
+    def turn(self, patience: float = TURN_PATIENCE_SECONDS) -> Iterator[None]:
+        """Begin once it is this run's turn. The keeper lets few runs plan statements at a time: the
+        cores would need longer for all of them side by side, and nobody would be early."""
+        try:
+            connection = ways.connected(self.folder)
+        except OSError:  # the keeper has ended, and the statement will say so
+            yield
+            return
+        with connection:
+            with suppress(OSError):
+                connection.settimeout(patience)
+                ways.send(connection, {"turn": True})
+                ways.receive(connection)
+            yield
 
     def has_ended(self, within_seconds: float) -> bool:
         """Whether the shared Spark has ended, or ends within that time."""
@@ -41,7 +61,7 @@ def joined(base: str, owner: str, *, patience: float = PATIENCE_SECONDS) -> Iter
     replicator goes on there. `run:spark` where there is none in time."""
     connection, said = _asked(base, owner, time.monotonic() + patience)
     try:
-        yield Place(said["url"], connection)
+        yield Place(said["url"], connection, ways.place_of(base))
     finally:
         connection.close()
 

@@ -34,6 +34,12 @@ logger = logging.getLogger("replicator.sharing")
 
 IDLE_SECONDS = 60.0
 RELEASE_SECONDS = 60.0
+TURNS_A_CORE = 2
+"""How many runs may plan statements at a time, for each core: while one plans, another waits for
+the target's files or catalog."""
+TURN_SECONDS = 10.0
+"""Who has a turn for longer goes on without it: a large merge is no reason to keep others waiting,
+and Spark's scheduler shares its tasks out."""
 _TURN_SECONDS = 1.0
 _SILENT_SECONDS = 30.0
 _COLLECTED_SECONDS, _COLLECTED_PART = 15.0, 0.9
@@ -92,6 +98,7 @@ class Keeper:
         self._used_at = time.monotonic()
         self._answered_at = time.monotonic()
         self._number = 0
+        self._turns = threading.Semaphore(TURNS_A_CORE * (os.cpu_count() or 1))
 
     def stop(self) -> None:
         """End soon."""
@@ -163,10 +170,14 @@ class Keeper:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        """One client from its first word to its end."""
+        """One client from its first word to its end, or one turn of a client."""
         with connection, suppress(OSError, ValueError, KeyError):
             connection.settimeout(RELEASE_SECONDS)
-            owner = str(ways.receive(connection)["owner"])
+            said = ways.receive(connection)
+            if "turn" in said:
+                self._give_turn(connection)
+                return
+            owner = str(said["owner"])
             user = self._begin(owner)
             try:
                 ways.send(connection, {"url": f"{self._url}{user}"})
@@ -174,6 +185,14 @@ class Keeper:
                 connection.recv(1)  # it says nothing more: this is its end
             finally:
                 self._end(owner, user)
+
+    def _give_turn(self, connection: socket.socket) -> None:
+        """Say so when it is the client's turn. It has the turn until it closes the connection, or
+        dies. Waiting clients come in the order in which they asked."""
+        with self._turns:
+            ways.send(connection, {})
+            connection.settimeout(TURN_SECONDS)
+            connection.recv(1)
 
     def _begin(self, owner: str) -> str:
         with self._changed:
