@@ -108,7 +108,7 @@ def test_turns_come_in_order_and_are_given_on(kept: Kept, monkeypatch: pytest.Mo
             threads[-1].start()
             until(lambda: turns.asked == len(threads), "it has asked", 10)
         assert began == [0]
-        monkeypatch.setattr(keeper, "TURN_SECONDS", 0.05)
+        monkeypatch.setattr(keeper, "HELD_SECONDS", 0.05)
         with one.turn(patience=0.05):
             assert began == [0], "whoever waits too long goes on without a turn"
         may_end.set()

@@ -37,7 +37,7 @@ RELEASE_SECONDS = 60.0
 TURNS_A_CORE = 2
 """How many runs may plan statements at a time, for each core: while one plans, another waits for
 the target's files or catalog."""
-TURN_SECONDS = 10.0
+HELD_SECONDS = 10.0
 """Who has a turn for longer goes on without it: a large merge is no reason to keep others waiting,
 and Spark's scheduler shares its tasks out."""
 _TURN_SECONDS = 1.0
@@ -191,7 +191,7 @@ class Keeper:
         dies. Waiting clients come in the order in which they asked."""
         with self._turns:
             ways.send(connection, {})
-            connection.settimeout(TURN_SECONDS)
+            connection.settimeout(HELD_SECONDS)
             connection.recv(1)
 
     def _begin(self, owner: str) -> str:
