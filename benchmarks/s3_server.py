@@ -29,7 +29,7 @@ UP_SECONDS = 30.0
 
 def gateway() -> Path:
     """The program. It is built where it is missing. Raises `Missing` where that fails."""
-    folder = FOLDER / f"versitygw-{VERSION}"
+    folder = FOLDER.parent / f"versitygw-{VERSION}"
     found = folder / "versitygw"
     if not found.exists():
         if shutil.which("go") is None:
