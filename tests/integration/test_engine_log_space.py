@@ -45,7 +45,7 @@ def test_at_its_limit_capture_waits_visibly_and_goes_on_when_the_limit_is_raised
 
         world.start()
         world.assert_equal()
-        assert not world.facts().get("is_backpressure")
+        world.until(lambda: not world.facts().get("is_backpressure"), "it no longer says it waits")
         assert world.stop() == 0
 
 
