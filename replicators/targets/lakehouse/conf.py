@@ -13,10 +13,6 @@ from replicators.targets.lakehouse.stores.kind import private
 
 ICEBERG_JAR = "iceberg-spark-runtime-4.1_2.13"
 DELTA_JARS = ("delta-spark_4.1_2.13", "delta-storage")
-
-
-_S3A_FLAGS = "spark.hadoop.fs.s3a.performance.flags"
-"""What S3A does without asking first. Iceberg writes each file once, under a name of its own."""
 MANIFESTS = {
     "io.manifest.cache-enabled": "true",
     "io.manifest.cache.max-total-bytes": str(4 << 20),
@@ -62,13 +58,12 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
             },
         }
     prefix = f"spark.sql.catalog.{params.catalog_name}"
-    own = _catalog_conf(params)
+    own = {**_catalog_conf(params), **_files_conf(params)}
     return {
         **common,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.cache-enabled": "false",
-        **({_S3A_FLAGS: "create,delete,mkdir"} if "spark.hadoop.fs.s3a.impl" in common else {}),
         **{f"{prefix}.{name}": value for name, value in (MANIFESTS | own).items()},
     }
 
@@ -79,8 +74,14 @@ def _catalog_conf(params: LakehouseParams) -> dict[str, str]:
     if params.is_hive:
         return params.metastore.spark_conf(params.warehouse_url)
     if params.is_rest:
-        return {**params.server.spark_conf(), **params.store.catalog_conf()}
+        return params.server.spark_conf()
     return _jdbc_conf(params)
+
+
+def _files_conf(params: LakehouseParams) -> dict[str, str]:
+    """How Iceberg reaches its files. Glue has its own region, under the name of the files'."""
+    found = params.store.catalog_conf()
+    return {k: v for k, v in found.items() if not (params.is_glue and k == "client.region")}
 
 
 def _jdbc_conf(params: LakehouseParams) -> dict[str, str]:
@@ -119,14 +120,14 @@ def _catalog_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
 
 def jars(params: LakehouseParams) -> tuple[str, ...]:
     """The names, without version, of the jars that must be on the session's class path."""
-    more = params.store.jars
     if params.format == "delta":
-        return (*DELTA_JARS, *more)
-    if params.is_signed or params.is_lent:
+        return (*DELTA_JARS, *params.store.jars)
+    more = (*params.store.jars, *params.store.iceberg_jars)
+    if params.is_signed:
         return tuple(dict.fromkeys((ICEBERG_JAR, *more, *s3.JARS, *glue.JARS)))
     if params.is_rest or params.is_hive:
         return (ICEBERG_JAR, *more)
     if params.is_glue:
-        return (ICEBERG_JAR, *more, *glue.JARS)
+        return tuple(dict.fromkeys((ICEBERG_JAR, *more, *glue.JARS)))
     driver = "sqlite-jdbc" if params.catalog_uri.startswith("sqlite") else "postgresql"
     return (ICEBERG_JAR, driver, *more)

@@ -71,7 +71,8 @@ def test_what_no_field_says_of_glue_comes_from_the_environment(
 ) -> None:
     """Guards roles of machines: without keys, the SDK looks for the identity itself."""
     plain = settings(LakehouseParams(**GLUE))  # type: ignore[arg-type]
-    assert not plain.keys() & {"client.region", "glue.endpoint", "client.credentials-provider"}
+    assert not plain.keys() & {"client.region", "glue.endpoint"}
+    assert plain["client.credentials-provider"].endswith(".DefaultCredentialsProvider")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://moto:5000")
     found = settings(LakehouseParams(**GLUE))  # type: ignore[arg-type]

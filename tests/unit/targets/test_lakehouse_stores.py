@@ -24,6 +24,7 @@ from replicators.connectors.params import InvalidParams, parse
 from replicators.connectors.storage import Storage, looked
 from replicators.connectors.target import SnapshotPlace
 from replicators.targets.lakehouse import conf
+from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.stores import Store, adls, blocks, hdfs_files, one_name
 from replicators.targets.lakehouse.stores.adls import Adls
@@ -70,6 +71,96 @@ def test_a_folder_needs_nothing() -> None:
     assert store == Store()
     assert not (store.jars or store.spark_conf() or store.iceberg_properties())
     assert not (store.delta_options() or store.driver_environment() or store.is_tried)
+
+
+OF_S3 = {"warehouse": "s3a://bucket/lake", "catalog_uri": "sqlite:////c.db"}
+OF_KEYS = {"s3_access_key": "AKIA", "s3_secret_key": "the-s3cret"}
+S3_CATALOGS = {
+    "jdbc": {},
+    "rest": {"catalog": "rest", "catalog_uri": "https://catalog.example"},
+    "glue": {"catalog": "glue", "catalog_uri": "", "catalog_region": "eu-west-1"},
+    "hive": {"catalog": "hive", "catalog_uri": "thrift://metastore:9083"},
+}
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment says nothing of S3."""
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def of_catalog(given: LakehouseParams) -> dict[str, str]:
+    """The settings of Spark's catalog."""
+    prefix = f"spark.sql.catalog.{given.catalog_name}."
+    found = conf.spark_conf(given).items()
+    return {k.removeprefix(prefix): v for k, v in found if k.startswith(prefix)}
+
+
+@pytest.mark.usefixtures("nowhere")
+@pytest.mark.parametrize("catalog", S3_CATALOGS)
+def test_iceberg_reaches_a_bucket_itself_in_every_catalog(catalog: str, tmp_path: Path) -> None:
+    """Guards the settings of `S3FileIO`, with the keys in a file that they only name."""
+    more = {"s3_endpoint": "http://minio:9000", "s3_region": "eu-central-1"}
+    given = params(**{**OF_S3, **OF_KEYS, **more, **S3_CATALOGS[catalog]})
+    found = of_catalog(given)
+    assert found["io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
+    assert found["s3.endpoint"] == "http://minio:9000"
+    assert found["s3.path-style-access"] == "true"
+    assert found["client.region"] == ("eu-west-1" if catalog == "glue" else "eu-central-1")
+    assert found["client.credentials-provider"].endswith(".ProfileCredentialsProvider")
+    assert not any("s3cret" in value or "AKIA" in value for value in found.values())
+    written = Path(conf.driver_properties(given, str(tmp_path))["aws.sharedCredentialsFile"])
+    assert "the-s3cret" in written.read_text()
+    assert "kms-2" in conf.jars(given)
+    assert conf.spark_conf(given)["spark.hadoop.fs.s3.impl"], "add_files lists by Hadoop"
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_what_no_field_says_of_a_bucket_comes_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Guards that the identity is always named: a catalog may send keys that nobody asked for. And
+    a region that is not known, which Amazon says."""
+    found = of_catalog(params(**OF_S3))
+    assert found["client.credentials-provider"].endswith(".DefaultCredentialsProvider")
+    assert found["client.region"] and found["s3.cross-region-access-enabled"] == "true"
+    assert not found.keys() & {"s3.endpoint", "s3.path-style-access"}
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://moto:5000")
+    found = of_catalog(params(**OF_S3))
+    assert (found["client.region"], found["s3.endpoint"]) == ("eu-north-1", "http://moto:5000")
+    assert "s3.cross-region-access-enabled" not in found
+
+
+@pytest.mark.parametrize(
+    "more", [GOOGLE, {**OF_S3, **DELTA, "catalog_uri": ""}, {**OF_S3, "warehouse": "/w"}]
+)
+def test_other_stores_and_delta_go_through_hadoop(more: dict[str, str]) -> None:
+    assert not any("S3FileIO" in value for value in conf.spark_conf(params(**more)).values())
+    assert "kms-2" not in conf.jars(params(**more))
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("NoSuchBucketException: The specified bucket does not exist (Service: S3, Status Code: "
+         "404, Request ID: x)", "unreachable"),
+        ("S3Exception: null (Service: S3, Status Code: 403, Request ID: x)", "not-writable"),
+        ("S3Exception: The request signature we calculated does not match (Service: S3, Status "
+         "Code: 403, Request ID: x)", "not-writable"),
+        ("ForbiddenException: x\nCaused by: S3Exception: y (Service: S3, Status Code: 403)",
+         "not-writable"),
+        ("SdkClientException: Unable to load credentials from any of them", "not-writable"),
+        ("S3Exception: Slow down (Service: S3, Status Code: 503, Request ID: x)", "unreachable"),
+        ("SdkClientException: Unable to execute HTTP request: Read timed out", "unreachable"),
+        ("CommitFailedException: Metadata location has changed", "conflict"),
+    ],
+)  # fmt: skip
+def test_what_the_sdk_says_within_iceberg_has_a_code(said: str, code: str) -> None:
+    """Guards a run's errors: some of these texts mean the catalog's server elsewhere."""
+    found = translate(RuntimeError(said), None, params(**OF_S3).store)
+    assert found.code == f"target:{code}"
 
 
 @pytest.mark.parametrize(

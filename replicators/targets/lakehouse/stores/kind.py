@@ -20,6 +20,8 @@ class Store:
     """Whether the assessment writes, reads, lists and deletes there."""
     jars: ClassVar[tuple[str, ...]] = ()
     """The names, without version, of the jars that Spark needs for it."""
+    iceberg_jars: ClassVar[tuple[str, ...]] = ()
+    """What Iceberg needs beside them for `catalog_conf`."""
 
     def system(self, url: str) -> FileSystem | None:
         """The file system that the fields lead to; None where the URL alone does."""

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from replicators.connectors.stores import Codes, code_of
-from replicators.targets.lakehouse.servers import DELEGATION, HTTP, CatalogServer
+from replicators.targets.lakehouse.servers import DELEGATION, CatalogServer
 from replicators.targets.lakehouse.stores import python_io, s3
 from replicators.targets.lakehouse.stores.kind import Store
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 OWN, LENT = "own", "lent"
-_FILE_IO = "org.apache.iceberg.aws.s3.S3FileIO"
 _ID, _SECRET, _TOKEN = "s3.access-key-id", "s3.secret-access-key", "s3.session-token"
 _NO_KEYS = dict.fromkeys((_ID, _SECRET), "none-lent")
 """What stands for keys until a table brings its own: the environment's are never taken."""
@@ -44,6 +43,7 @@ class Lent(Store):
     empty comes from the catalog."""
 
     jars: ClassVar[tuple[str, ...]] = s3.JARS
+    iceberg_jars: ClassVar[tuple[str, ...]] = s3.ICEBERG_JARS
 
     server: CatalogServer
     endpoint: str = ""
@@ -66,16 +66,11 @@ class Lent(Store):
 
     def catalog_conf(self) -> dict[str, str]:
         """See `Store`. Iceberg's own files take the keys of each table."""
-        found = {
-            "io-impl": _FILE_IO,
+        return {
+            **s3.files_conf(self.endpoint, self.region),
             f"header.{DELEGATION}": "vended-credentials",
             **_NO_KEYS,
-            **HTTP,
-            "client.region": self.region,
-            "s3.endpoint": self.endpoint,
-            "s3.path-style-access": "true" if self.endpoint else "",
         }
-        return {name: value for name, value in found.items() if value}
 
     def iceberg_properties(self) -> dict[str, str]:
         """See `Store`."""

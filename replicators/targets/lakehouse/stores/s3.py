@@ -1,15 +1,18 @@
 """What Spark and the formats' own readers need for a warehouse on S3, or on a server that speaks
 its protocol. Endpoint, region and keys are those of the replicator. Where it names none, the SDKs
-of S3 read this program's environment. Opens nothing."""
+of S3 read this program's environment. Iceberg reads and writes its files itself; Delta, and
+whatever Spark reads by its path, go through Hadoop. Opens nothing."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from replicators.connectors import stores
-from replicators.connectors.stores import FIELDS, HasStore, faults
+from replicators.connectors.stores import FIELDS, Codes, HasStore, faults
+from replicators.targets.lakehouse.servers import HTTP
 from replicators.targets.lakehouse.stores.kind import Store, private
 
 __all__ = ["FIELDS", "JARS", "S3", "SCHEMES", "faults", "of"]
@@ -25,10 +28,22 @@ _SDK = (
 )  # fmt: skip
 JARS = ("hadoop-aws-3", "eventstream-1", "reactive-streams-1", *(f"{name}-2" for name in _SDK))
 """Hadoop's file system of S3, and the part of the SDK that it needs."""
+ICEBERG_JARS = ("kms-2",)
+"""What Iceberg's own way needs beside them: one of its classes names KMS."""
 KEYS = ("s3_access_key", "s3_secret_key")
 PROFILE = "replicator"
 FROM_FILE = "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider"
+_FROM_ENVIRONMENT = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 _FILE_SYSTEM = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_FILE_IO = "org.apache.iceberg.aws.s3.S3FileIO"
+_ANY_REGION = "us-east-1"
+_CODES_OF_RUN: Codes = (
+    (r"Service: S3, Status Code: 40[13]", "target:not-writable"),
+    (r"Unable to load credentials|Profile file contained no credentials", "target:not-writable"),
+    (r"Service: S3, Status Code: (404|5\d\d)|SdkClientException: Unable to execute HTTP request",
+     "target:unreachable"),
+)  # fmt: skip
+"""What the SDK says inside Iceberg's exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +52,7 @@ class S3(stores.Store, Store):
 
     is_tried: ClassVar[bool] = True
     jars: ClassVar[tuple[str, ...]] = JARS
+    iceberg_jars: ClassVar[tuple[str, ...]] = ICEBERG_JARS
 
     def spark_conf(self) -> dict[str, str]:
         """See `Store`. A server of one's own is asked by paths: it has no host names for
@@ -50,6 +66,15 @@ class S3(stores.Store, Store):
         if self.access_key:
             found["spark.hadoop.fs.s3a.aws.credentials.provider"] = FROM_FILE
         return found
+
+    def catalog_conf(self) -> dict[str, str]:
+        """See `Store`. Who gives the keys is always named, so that none are taken which a catalog
+        lends unasked. Without a region Amazon says where the bucket is, as it tells Hadoop."""
+        found = {
+            **files_conf(self.where, self.in_region or _ANY_REGION),
+            "client.credentials-provider": FROM_FILE if self.access_key else _FROM_ENVIRONMENT,
+        }
+        return found if self.where else {**found, "s3.cross-region-access-enabled": "true"}
 
     def driver_properties(self, folder: str) -> dict[str, str]:
         """The keys as a file of the SDKs."""
@@ -83,6 +108,23 @@ class S3(stores.Store, Store):
         if self.where.startswith("http://"):
             found["AWS_ALLOW_HTTP"] = "true"
         return {name: value for name, value in found.items() if value}
+
+    def code_of_run(self, text: str) -> str:
+        """See `Store`."""
+        return next((code for said, code in _CODES_OF_RUN if re.search(said, text)), "")
+
+
+def files_conf(endpoint: str, region: str) -> dict[str, str]:
+    """The settings of a catalog whose files Iceberg reads and writes itself. What is empty is left
+    out."""
+    found = {
+        "io-impl": _FILE_IO,
+        **HTTP,
+        "client.region": region,
+        "s3.endpoint": endpoint,
+        "s3.path-style-access": "true" if endpoint else "",
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def of(params: HasStore) -> S3:
