@@ -147,18 +147,19 @@ class Reader:
         self._lock = threading.Lock()
 
     def opened(self) -> Any:
-        """The catalog if it is a server, or if the warehouse is on this machine's disk. None
-        otherwise, and before the first table of a catalog in a database."""
+        """The catalog if it is a server, or if this program reads the warehouse's files in
+        milliseconds. None otherwise, and before the first table of a catalog in a database."""
         with self._lock:
             if self._catalog is None and self._is_quick():
                 self._catalog = open_catalog(self._params)
             return self._catalog
 
     def _is_quick(self) -> bool:
-        """Whether a table's state is found without a file of a store: a server sends it."""
+        """Whether a table's state is found soon: a server sends it, or its file is near."""
         if self._params.is_served:
             return self._params.is_rest
-        return "://" not in self._params.warehouse_url and has_tables(self._params)
+        is_near = "://" not in self._params.warehouse_url or self._params.store.is_read_soon
+        return is_near and has_tables(self._params)
 
 
 def snapshots(catalog: Any, names: tuple[str, ...]) -> Snapshots:

@@ -146,8 +146,8 @@ class Iceberg:
         return LiveTable(shown.get(OWNER, ""), own, token, version=version)
 
     def open_reader(self) -> Any:
-        """pyiceberg's catalog if the warehouse is on this machine's disk. None otherwise, and
-        before the catalog's first table."""
+        """pyiceberg's catalog if it finds a table's state soon. None otherwise, and before the
+        catalog's first table."""
         return self._reader.opened()
 
     def scan(self, session: LentSession, names: tuple[str, ...]) -> IcebergScan | None:

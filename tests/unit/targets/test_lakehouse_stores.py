@@ -23,7 +23,7 @@ from pyiceberg.io import load_file_io
 from replicators.connectors.params import InvalidParams, parse
 from replicators.connectors.storage import Storage, looked
 from replicators.connectors.target import SnapshotPlace
-from replicators.targets.lakehouse import conf
+from replicators.targets.lakehouse import catalog, conf
 from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.stores import Store, adls, blocks, hdfs_files, one_name
@@ -98,16 +98,16 @@ def of_catalog(given: LakehouseParams) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("nowhere")
-@pytest.mark.parametrize("catalog", S3_CATALOGS)
-def test_iceberg_reaches_a_bucket_itself_in_every_catalog(catalog: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", S3_CATALOGS)
+def test_iceberg_reaches_a_bucket_itself_in_every_catalog(kind: str, tmp_path: Path) -> None:
     """Guards the settings of `S3FileIO`, with the keys in a file that they only name."""
     more = {"s3_endpoint": "http://minio:9000", "s3_region": "eu-central-1"}
-    given = params(**{**OF_S3, **OF_KEYS, **more, **S3_CATALOGS[catalog]})
+    given = params(**{**OF_S3, **OF_KEYS, **more, **S3_CATALOGS[kind]})
     found = of_catalog(given)
     assert found["io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
     assert found["s3.endpoint"] == "http://minio:9000"
     assert found["s3.path-style-access"] == "true"
-    assert found["client.region"] == ("eu-west-1" if catalog == "glue" else "eu-central-1")
+    assert found["client.region"] == ("eu-west-1" if kind == "glue" else "eu-central-1")
     assert found["client.credentials-provider"].endswith(".ProfileCredentialsProvider")
     assert not any("s3cret" in value or "AKIA" in value for value in found.values())
     written = Path(conf.driver_properties(given, str(tmp_path))["aws.sharedCredentialsFile"])
@@ -155,12 +155,41 @@ def test_other_stores_and_delta_go_through_hadoop(more: dict[str, str]) -> None:
         ("S3Exception: Slow down (Service: S3, Status Code: 503, Request ID: x)", "unreachable"),
         ("SdkClientException: Unable to execute HTTP request: Read timed out", "unreachable"),
         ("CommitFailedException: Metadata location has changed", "conflict"),
+        ("When reading information for key 'k' in bucket 'b': AWS Error UNKNOWN (HTTP status 403) "
+         "during HeadObject operation: No response body.", "not-writable"),
+        ("AWS Error ACCESS_DENIED during GetObject operation: Access Denied", "not-writable"),
+        ("AWS Error INVALID_ACCESS_KEY_ID during HeadObject operation", "not-writable"),
+        ("AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 7", "unreachable"),
+        ("Cannot open file, does not exist: s3://b/k", "unreachable"),
     ],
 )  # fmt: skip
 def test_what_the_sdk_says_within_iceberg_has_a_code(said: str, code: str) -> None:
     """Guards a run's errors: some of these texts mean the catalog's server elsewhere."""
     found = translate(RuntimeError(said), None, params(**OF_S3).store)
     assert found.code == f"target:{code}"
+
+
+@pytest.mark.usefixtures("nowhere")
+@pytest.mark.parametrize(
+    ("values", "is_read"),
+    [
+        ({**OF_S3, "s3_region": "eu-west-1"}, True),
+        ({**OF_S3, "s3_endpoint": "http://minio:9000"}, True),
+        (OF_S3, False),
+        ({**OF_S3, "s3_region": "eu-west-1", "catalog": "glue", "catalog_uri": ""}, False),
+        (GOOGLE, False),
+    ],
+)
+def test_a_tables_state_is_read_without_spark_where_its_bucket_is_known(
+    values: dict[str, str], is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the token that each merge looks for: three statements of Spark take longer than small
+    merges. pyiceberg does not look for a bucket's region."""
+    monkeypatch.setattr(catalog, "has_tables", lambda _: True)
+    reader = catalog.Reader(params(**values)).opened()
+    assert (reader is not None) == is_read
+    if reader is not None:
+        reader.close()
 
 
 @pytest.mark.parametrize(

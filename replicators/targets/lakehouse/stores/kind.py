@@ -23,6 +23,11 @@ class Store:
     iceberg_jars: ClassVar[tuple[str, ...]] = ()
     """What Iceberg needs beside them for `catalog_conf`."""
 
+    @property
+    def is_read_soon(self) -> bool:
+        """Whether pyiceberg reads a small file there in milliseconds, without asking Spark."""
+        return False
+
     def system(self, url: str) -> FileSystem | None:
         """The file system that the fields lead to; None where the URL alone does."""
         return None

@@ -37,13 +37,18 @@ _FROM_ENVIRONMENT = "software.amazon.awssdk.auth.credentials.DefaultCredentialsP
 _FILE_SYSTEM = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _FILE_IO = "org.apache.iceberg.aws.s3.S3FileIO"
 _ANY_REGION = "us-east-1"
+_FIRST_WAIT = "500"
+"""Milliseconds before a request is tried again; the next of five waits are longer."""
 _CODES_OF_RUN: Codes = (
     (r"Service: S3, Status Code: 40[13]", "target:not-writable"),
+    (r"AWS Error (\w*(ACCESS_DENIED|ACCESS_KEY|SIGNATURE|CREDENTIALS)|.*HTTP status 403)",
+     "target:not-writable"),
     (r"Unable to load credentials|Profile file contained no credentials", "target:not-writable"),
-    (r"Service: S3, Status Code: (404|5\d\d)|SdkClientException: Unable to execute HTTP request",
-     "target:unreachable"),
+    (r"Service: S3, Status Code: (404|5\d\d)|SdkClientException: Unable to execute HTTP request"
+     r"|AWS Error |Cannot open file, does not exist", "target:unreachable"),
 )  # fmt: skip
-"""What the SDK says inside Iceberg's exceptions."""
+"""What the SDK says inside Iceberg's exceptions, and pyarrow's of another language inside
+pyiceberg's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,11 @@ class S3(stores.Store, Store):
     is_tried: ClassVar[bool] = True
     jars: ClassVar[tuple[str, ...]] = JARS
     iceberg_jars: ClassVar[tuple[str, ...]] = ICEBERG_JARS
+
+    @property
+    def is_read_soon(self) -> bool:
+        """See `Store`. pyiceberg does not look for a region."""
+        return bool(self.where or self.in_region)
 
     def spark_conf(self) -> dict[str, str]:
         """See `Store`. A server of one's own is asked by paths: it has no host names for
@@ -123,6 +133,7 @@ def files_conf(endpoint: str, region: str) -> dict[str, str]:
         "client.region": region,
         "s3.endpoint": endpoint,
         "s3.path-style-access": "true" if endpoint else "",
+        "s3.retry.min-wait-ms": _FIRST_WAIT,
     }
     return {name: value for name, value in found.items() if value}
 
