@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
 
 from replicators.connectors.addresses import one_name_of_s3
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int
 from replicators.connectors.params import parse
+from replicators.connectors.storage import Storage
+from replicators.targets.lakehouse import catalog
 from replicators.targets.lakehouse.checks import LakehouseChecks
+from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.state import OWNER
 from tests.harness import CATALOG, NAMESPACE, Traffic, World
 from tests.stores import RIGHTS, Keys, ObjectStore, object_store
 from tests.world_fixtures import MakeWorld
@@ -39,7 +45,7 @@ def store() -> Iterator[ObjectStore]:
 @pytest.fixture(scope="module")
 def users(store: ObjectStore) -> dict[str, Keys]:
     """By the right that they lack. From now on the server asks for keys."""
-    lacking = ("", "s3:PutObject", "s3:DeleteObject")
+    lacking = ("", "s3:PutObject", "s3:DeleteObject", "s3:GetObject")
     made = {name: store.user(*(r for r in RIGHTS if r != name)) for name in lacking}
     store.require_keys()
     return made
@@ -199,3 +205,47 @@ def test_what_a_bucket_refuses_is_said_before_a_run(
     assert [c for c, _ in found(user, bucket="nowhere")] == ["target:bucket-missing"]
     gone = found(user, s3_endpoint="http://127.0.0.1:9")
     assert [c for c, _ in gone] == ["target:unreachable"]
+
+
+def test_a_tables_state_is_read_from_its_bucket_without_spark(
+    store: ObjectStore, users: dict[str, Keys], user: Keys, tmp_path: Path
+) -> None:
+    """Guards the look before each merge, and what it says where the bucket refuses it."""
+    names = ("shop", "items")
+
+    def of(keys: Keys, **changed: Any) -> LakehouseParams:
+        given = {
+            **named(store, keys),
+            "catalog_uri": f"sqlite:///{tmp_path}/catalog.db",
+            "warehouse": "s3://logs/looked",
+            **changed,
+        }
+        params: LakehouseParams = parse(LakehouseParams, given)
+        return params
+
+    def state(params: LakehouseParams) -> str:
+        reader = catalog.Reader(params).opened()
+        try:
+            live = catalog.live_table(reader, names)
+            return live.owner if live else ""
+        except Exception as err:  # noqa: BLE001 - a run says its code
+            found = translate(err, None, params.store)
+            assert params.s3_secret_key not in str(found)
+            return found.code
+        finally:
+            reader.close()
+
+    own = of(user)
+    made = catalog.open_catalog(own)
+    made.create_tables()
+    made.create_namespace("shop")
+    assert state(own) == ""
+    schema = Schema(NestedField(1, "id", LongType(), required=True))
+    made.create_table(names, schema, properties={OWNER: "me"})
+    made.close()
+    assert state(own) == "me"
+    for keys in (Keys(user.access, "another"), Keys("AKIANOBODY", "x"), users["s3:GetObject"]):
+        assert state(of(keys)) == "target:not-writable"
+    assert state(of(user, s3_endpoint="http://127.0.0.1:9")) == "target:unreachable"
+    Storage(own.store).remove_folder("s3://logs/looked/shop")
+    assert state(own) == "target:unreachable"

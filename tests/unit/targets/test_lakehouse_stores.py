@@ -160,7 +160,7 @@ def test_other_stores_and_delta_go_through_hadoop(more: dict[str, str]) -> None:
         ("AWS Error ACCESS_DENIED during GetObject operation: Access Denied", "not-writable"),
         ("AWS Error INVALID_ACCESS_KEY_ID during HeadObject operation", "not-writable"),
         ("AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 7", "unreachable"),
-        ("Cannot open file, does not exist: s3://b/k", "unreachable"),
+        ("[Errno 2] Path does not exist 'b/k'", "unreachable"),
     ],
 )  # fmt: skip
 def test_what_the_sdk_says_within_iceberg_has_a_code(said: str, code: str) -> None:

@@ -45,7 +45,7 @@ _CODES_OF_RUN: Codes = (
      "target:not-writable"),
     (r"Unable to load credentials|Profile file contained no credentials", "target:not-writable"),
     (r"Service: S3, Status Code: (404|5\d\d)|SdkClientException: Unable to execute HTTP request"
-     r"|AWS Error |Cannot open file, does not exist", "target:unreachable"),
+     r"|AWS Error |Path does not exist '", "target:unreachable"),
 )  # fmt: skip
 """What the SDK says inside Iceberg's exceptions, and pyarrow's of another language inside
 pyiceberg's."""
