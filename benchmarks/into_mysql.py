@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pymysql
 
 from benchmarks.copied import MYSQL_SUMS
 from replicators.connectors import registry
@@ -21,6 +23,7 @@ class IntoMysql:
     """Databases of a server."""
 
     server: SqlServer
+    _reader: list[pymysql.Connection] = field(default_factory=list)
 
     @property
     def plugin(self) -> TargetPlugin:
@@ -42,13 +45,21 @@ class IntoMysql:
         return tuple(int(v or 0) for v in row)
 
     def has(self, side: str, key: int) -> bool:
-        if not self.server.execute(f"SHOW TABLES FROM {side} LIKE 'events'"):
-            return False
-        return bool(self.server.execute(f"SELECT 1 FROM {side}.events WHERE id = {key}"))
+        if not self._reader:
+            self._reader.append(self.server.connect())
+        with self._reader[0].cursor() as cursor:
+            if not cursor.execute(f"SHOW TABLES FROM {side} LIKE 'events'"):
+                return False
+            return bool(cursor.execute(f"SELECT 1 FROM {side}.events WHERE id = {key}"))
+
+    def close(self) -> None:
+        """End the reader's session."""
+        while self._reader:
+            self._reader.pop().close()
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[IntoMysql]:
     """A server with its data in a folder of its own."""
-    with MysqlServer(options=OPTIONS) as server:
-        yield IntoMysql(server)
+    with MysqlServer(options=OPTIONS) as server, closing(IntoMysql(server)) as into:
+        yield into

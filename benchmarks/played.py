@@ -91,9 +91,10 @@ def _answered(server: SpannerServer, asked: dict[str, Any]) -> Any:
     if "has" in asked:
         database, key = asked["has"]
         tables, journal = server.database(database).tables, encoded(JOURNAL[-1])
-        if "events" not in tables or (journal in tables and server.rows(database, journal)):
-            return False  # a merge over the journal is whole when the journal is empty
-        return bool(server.rows(database, "events", id=key))
+        if "events" not in tables or not server.rows(database, "events", id=key):
+            return False
+        # A merge over the journal is whole when the journal is empty.
+        return journal not in tables or not server.rows(database, journal)
     rows = [_row(r) for r in server.rows(asked["sums"], "events")]
     return sums(pa.Table.from_pylist(rows, ROWS))
 
