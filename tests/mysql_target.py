@@ -11,7 +11,7 @@ from typing import Any
 from replicators.connectors.model.modes import Mode, extra_columns
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array, Boolean, LogicalType, Time, Timestamp
-from replicators.targets.mysql.params import RIGHTS
+from replicators.targets.mysql.params import RIGHTS, TEMPORARY_RIGHT
 from tests.mysql_servers import HOST, SqlDatabase, SqlServer
 
 USER, PASSWORD = "plain_writer", "writer-pass'1"
@@ -22,12 +22,14 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def plain_writer(database: SqlDatabase) -> dict[str, Any]:
-    """The params of a user that has the rights which the set-up names on this database."""
+def plain_writer(database: SqlDatabase, *, is_temporary: bool = True) -> dict[str, Any]:
+    """The params of a user that has the rights which the set-up names on this database.
+    `is_temporary`: also the one that may be missing."""
+    rights = (*RIGHTS, TEMPORARY_RIGHT) if is_temporary else RIGHTS
     password = PASSWORD.replace("'", "''")
     database.execute(
         f"CREATE USER IF NOT EXISTS {USER}@'%' IDENTIFIED BY '{password}'",
-        f"GRANT {', '.join(RIGHTS)} ON {quoted(database.name)}.* TO {USER}@'%'",
+        f"GRANT {', '.join(rights)} ON {quoted(database.name)}.* TO {USER}@'%'",
     )
     return {"host": HOST, "port": database.server.port, "user": USER, "password": PASSWORD}
 

@@ -32,7 +32,8 @@ pytestmark = [pytest.mark.contract, pytest.mark.integration, pytest.mark.timeout
 
 class MysqlTargetFixtures(SqlTargetFixtures):
     """Into a database of each test's own, as a user with the rights on it and nothing else. MariaDB
-    gets its rows by LOAD DATA, MySQL by INSERTs (its default) and then by LOAD DATA."""
+    gets its rows by LOAD DATA, MySQL by INSERTs (its default) and then by LOAD DATA. By INSERTs the
+    user may make no temporary tables."""
 
     name = "mysql"
 
@@ -51,7 +52,9 @@ class MysqlTargetFixtures(SqlTargetFixtures):
 
     @pytest.fixture
     def params(self, plugin: TargetPlugin, database: SqlDatabase) -> Any:
-        return parse(plugin.params, {**plain_writer(database), "database": database.name})
+        loads = database.server.execute("SELECT @@local_infile")[0][0]
+        given = plain_writer(database, is_temporary=bool(int(loads)))
+        return parse(plugin.params, {**given, "database": database.name})
 
     @pytest.fixture
     def neutral(self, database: SqlDatabase) -> NeutralRows:

@@ -269,6 +269,31 @@ def test_a_server_without_load_data_gets_the_same_rows(
     assert [row[0] for row in rows(copies)] == [1, 2, 1020, 1021, 1022]
 
 
+@pytest.mark.parametrize("is_temporary", [True, False])
+def test_a_merge_stages_its_rows_beside_the_servers_log(
+    is_temporary: bool, copies: SqlDatabase, tmp_path: Path
+) -> None:
+    """Guards temporary staging tables, and the plain ones of a user who may not make them: only
+    those write the rows a second time into the log that the server's replicas read."""
+    given = {**plain_writer(copies, is_temporary=is_temporary), "database": copies.name}
+    target = writer(parse(MysqlTargetParams, given), str(tmp_path / "files"))
+    live, note = published(target), "x" * 200_000
+    before = _logged(copies)
+    target.merge(live, batch(tmp_path, 20, note=note))
+    written = _logged(copies) - before
+    held = sum(len(row[1] or "") for row in rows(copies))
+    assert held >= len(note)
+    assert (written < 1.5 * held) is is_temporary, (written, held)
+    left = copies.execute("SHOW TABLES LIKE '%batch%'")
+    target.close()
+    assert not left
+
+
+def _logged(copies: SqlDatabase) -> int:
+    """The size of the server's binary log."""
+    return sum(int(row[1]) for row in copies.execute("SHOW BINARY LOGS"))
+
+
 def test_a_connection_that_is_cut_at_a_file_is_followed_by_inserts(
     params: MysqlTargetParams, copies: SqlDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

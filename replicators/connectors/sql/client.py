@@ -91,6 +91,20 @@ class KeepingClient(Protocol):
         ...
 
 
+@runtime_checkable
+class SessionClient(Protocol):
+    """A `SqlClient` whose threads have a session each. Staging tables that only their session sees
+    cost less."""
+
+    def load_own(
+        self, names: Names, staged: StagedFiles, key: Sequence[Column], *, job: str
+    ) -> None:
+        """As `load`, but only the same thread's next `run` and `drop` have to see the table, and
+        each statement names it once. It may go with the session: then `run` fails. Its rows differ
+        in `key`, unless that is empty."""
+        ...
+
+
 class SqlClient(Protocol):
     """A database that SQL targets write to.
 

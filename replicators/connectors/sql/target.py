@@ -37,6 +37,7 @@ from replicators.connectors.sql.client import (
     KeepingClient,
     LiveColumns,
     Names,
+    SessionClient,
     SqlClient,
 )
 from replicators.connectors.sql.dialect import SqlDialect
@@ -472,21 +473,25 @@ class SqlMergeTarget:
         done. `target:table-ahead` if another run wrote since the token was read;
         `target:conflict` if that may have been a process that died (`_late`)."""
         with self._of(table), self._late(table):
-            row, steps = self._prepared(table, batch)
+            is_own = isinstance(self._client, SessionClient) and merge.reads_once(batch)
+            row, steps = self._prepared(table, batch, is_own=is_own)
             if steps:
                 self._client.run(steps, job=self._job("merge"))
                 failpoints.hit("batch_merged")
-                self._done(table, batch)
+                self._done(table, batch, is_own=is_own)
             return MergeResult(bool(steps), row.uuid)
 
-    def _prepared(self, table: TargetTable, batch: FoldedBatch) -> tuple[Progress, list[Step]]:
+    def _prepared(
+        self, table: TargetTable, batch: FoldedBatch, *, is_own: bool = False
+    ) -> tuple[Progress, list[Step]]:
         """Load a batch into its staging table. Returns the live table's row, and the steps of the
-        transaction; none where the token shows that they were done."""
+        transaction; none where the token shows that they were done. `is_own`: this thread runs
+        them."""
         there, row = self._own(table)
         if batch.is_known(row.sequence):
             return row, []
         self._clear_others(table, batch.schema)
-        staged = self._stage(table, batch)
+        staged = self._stage(table, batch, is_own=is_own)
         failpoints.hit("batch_staged")
         done = moved(row, batch.sequence, uuid.uuid4().hex)
         self._note(table, Written(row.sequence, batch.sequence))
@@ -495,13 +500,13 @@ class SqlMergeTarget:
             *self._merging(there.names, staged, batch),
         ]
 
-    def _done(self, table: TargetTable, batch: FoldedBatch) -> None:
+    def _done(self, table: TargetTable, batch: FoldedBatch, *, is_own: bool = False) -> None:
         """The batch's transaction was committed."""
         self._note(table, Written(batch.sequence))
         with self._lock:
             self._merged.add(self._place(table))
         if merge.has_rows(batch):
-            self._release(self._staging(table, "batch"))
+            self._release(self._staging(table, "own" if is_own else "batch"))
 
     @contextmanager
     def _late(self, table: TargetTable) -> Iterator[None]:
@@ -549,12 +554,19 @@ class SqlMergeTarget:
             with self._lock:
                 self._tidied.add(names)
 
-    def _stage(self, table: TargetTable, batch: FoldedBatch) -> Names:
-        """Load the batch's files into a staging table."""
-        names = self._staging(table, "batch")
+    def _stage(self, table: TargetTable, batch: FoldedBatch, *, is_own: bool = False) -> Names:
+        """Load the batch's files into a staging table. One that only this thread's session sees has
+        a name of its own: it would hide a table with the same name."""
+        names = self._staging(table, "own" if is_own else "batch")
         if merge.has_rows(batch):
             staged = staged_batch(batch, self._client.arrow)
-            self._client.load(names, staged, job=self._job("batch"))
+            if is_own and isinstance(self._client, SessionClient):
+                key = (
+                    [] if batch.append_only else [batch.schema.column(n) for n in batch.schema.key]
+                )
+                self._client.load_own(names, staged, key, job=self._job("batch"))
+            else:
+                self._client.load(names, staged, job=self._job("batch"))
         return names
 
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:

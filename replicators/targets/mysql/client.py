@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableSchema
-from replicators.connectors.model.types import arrow_type
+from replicators.connectors.model.types import Int, arrow_type
 from replicators.connectors.mysql import sql
 from replicators.connectors.sql import engines, tables, trees
 from replicators.connectors.sql.client import LiveColumns, Names
@@ -33,7 +33,7 @@ from replicators.connectors.sql.steps import Step
 from replicators.connectors.target import CurrentRows
 from replicators.targets.mysql import reading
 from replicators.targets.mysql.connections import FAULTS, Connection, connect, query, send
-from replicators.targets.mysql.errors import Refused, translate
+from replicators.targets.mysql.errors import DENIED, Refused, translate
 from replicators.targets.mysql.index import key_index
 from replicators.targets.mysql.literals import inserts, lines, load_data
 from replicators.targets.mysql.params import MysqlTargetParams
@@ -60,6 +60,7 @@ INSERT_BYTES = 4 << 20
 MARK = "replicator "
 """The comment of a live table begins with this. It has the table's identity: the catalog has no
 other mark that stays when columns are changed."""
+_INNODB = exp.EngineProperty(this=exp.Var(this="InnoDB"))
 CHANGES = frozenset({"_operation", "_sequence", "_unsent"})
 """A copy with these columns only gets more rows: nothing is looked up by its key."""
 
@@ -81,6 +82,7 @@ class MysqlClient(DbApiClient[Connection]):
         self._marked: dict[Names, str] = {}
         self._lock = threading.Lock()
         self._only_inserts = False
+        self._makes_own = True
 
     @cached_property
     def _server(self) -> tuple[bool, bool, int, bool]:
@@ -159,11 +161,44 @@ class MysqlClient(DbApiClient[Connection]):
             return self._count(names) == before + rows
 
         with self.transaction(is_done) as connection:
-            sends = self._server[3] and not self._only_inserts
-            sent = self._sent(connection, names, staged) if sends else None
-            rows = self._inserted(connection, names, staged) if sent is None else sent
+            rows = self._filled(connection, names, staged)
         with self._lock:
             self._loaded[names] = before + rows
+
+    def load_own(
+        self, names: Names, staged: StagedFiles, key: Sequence[Column], *, job: str
+    ) -> None:
+        """See `SessionClient`. A temporary table writes neither the redo log nor the binary log.
+        Where the user may not make one, it is a table as `load` makes it."""
+        if not (self._makes_own and self._make_own(names, staged.columns, key)):
+            self.load(names, staged, job=job)
+            return
+        with self.transaction() as connection:
+            self._filled(connection, names, staged)
+
+    def _make_own(self, names: Names, columns: Sequence[Column], key: Sequence[Column]) -> bool:
+        """Make a temporary table; whether the user may."""
+        made = tables.create(
+            self.dialect, trees.table(names), columns, properties=[exp.TemporaryProperty(), _INNODB]
+        )
+        if key and all(isinstance(c.type, Int) and not c.nullable for c in key):
+            made.this.append(
+                "expressions", exp.PrimaryKey(expressions=[trees.name(c.name) for c in key])
+            )
+        with self.asking() as connection:
+            query(connection, f"DROP TABLE IF EXISTS {quoted(names)}")
+            try:
+                query(connection, self.dialect.sql(made))
+            except pymysql.Error as err:
+                if err.args[0] not in DENIED:
+                    raise
+                self._makes_own = False
+        return self._makes_own
+
+    def _filled(self, connection: Connection, names: Names, staged: StagedFiles) -> int:
+        sends = self._server[3] and not self._only_inserts
+        sent = self._sent(connection, names, staged) if sends else None
+        return self._inserted(connection, names, staged) if sent is None else sent
 
     def _inserted(self, connection: Connection, names: Names, staged: StagedFiles) -> int:
         most, rows = min(INSERT_BYTES, self._server[2] - 1024), 0

@@ -44,6 +44,8 @@ class MysqlTargetParams:
 
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX")
 """What the user needs on each database that gets copies."""
+TEMPORARY_RIGHT = "CREATE TEMPORARY TABLES"
+"""What it should have too: without it merges stage their rows in tables that the server logs."""
 VIEW_RIGHT = "CREATE VIEW"
 """What it also needs where views are made."""
 

@@ -200,10 +200,12 @@ class TwoWayTarget(TogetherTarget):
                     raise
         raise AssertionError("the last try returns or raises")
 
-    def _prepared(self, table: TargetTable, batch: FoldedBatch) -> tuple[Progress, list[Step]]:
+    def _prepared(
+        self, table: TargetTable, batch: FoldedBatch, *, is_own: bool = False
+    ) -> tuple[Progress, list[Step]]:
         if self.names(table.source) not in self._watched:
             self._watch(table, batch.schema)
-        return super()._prepared(table, batch)
+        return super()._prepared(table, batch, is_own=is_own)
 
     # What is there beside the tables
 

@@ -29,7 +29,7 @@ from replicators.connectors.sql.merge.parts import Parts, parts
 from replicators.connectors.sql.steps import Statement, Step
 from replicators.connectors.target import FoldedBatch
 
-__all__ = ["has_rows", "missing", "steps"]
+__all__ = ["has_rows", "missing", "reads_once", "steps"]
 
 _STEPS: dict[Mode, Callable[[Parts], list[Step]]] = {
     Mode.MIRROR: mirror.steps,
@@ -49,6 +49,12 @@ _KEPT: dict[Mode, Callable[[Parts], list[Step]]] = {
 def has_rows(batch: FoldedBatch) -> bool:
     """Whether the batch's steps read the staged relation. Otherwise nothing needs to be loaded."""
     return bool(batch.paths) and bool(batch.rows or batch.truncate)
+
+
+def reads_once(batch: FoldedBatch) -> bool:
+    """Whether no statement of the batch names the staged relation twice, and each key has one row
+    there."""
+    return batch.mode is Mode.MIRROR and not batch.no_inserts
 
 
 def steps(
