@@ -289,6 +289,37 @@ def test_a_merge_stages_its_rows_beside_the_servers_log(
     assert not left
 
 
+def test_rows_that_stay_as_they_are_are_not_added_again(
+    target: SqlMergeTarget,
+    live: TargetTable,
+    copies: SqlDatabase,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Guards `Statement.after_none`: an INSERT looks for no key where the UPDATE found none, and
+    only there. An UPDATE that finds a row and changes nothing has found one."""
+    client: Any = target._client
+    texts: list[str] = []
+    cursor = pymysql.cursors.Cursor
+    inner = cursor.execute
+
+    def execute(self: Any, text: str, args: Any = None) -> Any:
+        texts.append(text)
+        return inner(self, text, args)
+
+    monkeypatch.setattr(cursor, "execute", execute)
+    same = {"note": "s", "n": 5}
+    for sequence, looks in ((20, True), (21, True), (22, False)):
+        texts.clear()
+        more = {"id": 7} if sequence == 22 else {}
+        target.merge(live, batch(tmp_path, sequence, **same, **more))
+        (insert,) = [t for t in texts if t.startswith(f"INSERT INTO `{copies.name}`.`orders`")]
+        assert ("EXISTS" in insert) is looks, insert
+    assert client.dialect.has_merge is False
+    found = [(1, "s", 5), (7, "s", 5), (1020, None, None), (1021, None, None), (1022, None, None)]
+    assert [row for row in rows(copies) if row[0] != 2] == found
+
+
 def _logged(copies: SqlDatabase) -> int:
     """The size of the server's binary log."""
     return sum(int(row[1]) for row in copies.execute("SHOW BINARY LOGS"))

@@ -15,7 +15,7 @@ from sqlglot import exp
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql.dialect import SqlDialect
 from replicators.connectors.sql.per_thread import PerThread
-from replicators.connectors.sql.steps import Check, Step
+from replicators.connectors.sql.steps import Check, Statement, Step
 
 C = TypeVar("C", bound=Any)
 _DDL = (exp.Create, exp.Alter, exp.Drop)
@@ -54,6 +54,11 @@ class DbApiClient(ABC, Generic[C]):
 
     def prepare(self, connection: C, tree: exp.Expression | exp.Query) -> None:
         """Whatever a statement of a transaction needs before it."""
+
+    def found(self, cursor: Any) -> int | None:
+        """How many rows an UPDATE found, also those that it left as they were; None where that is
+        not known for certain."""
+        return None
 
     def query(self, tree: exp.Query) -> pa.Table:
         """The rows of a small query."""
@@ -121,15 +126,18 @@ class DbApiClient(ABC, Generic[C]):
                 connection.close()
 
     def _run(self, connection: C, steps: Iterable[Step]) -> None:
-        changed = 0
+        changed, is_none = 0, False
         for step in steps:
             if isinstance(step, Check) and step.is_of_change and changed == 1:
                 continue
             tree = step.query if isinstance(step, Check) else step.tree
+            if isinstance(step, Statement) and step.after_none is not None and is_none:
+                tree = step.after_none
             self.prepare(connection, tree)
             with connection.cursor() as cursor:
                 cursor.execute(self.dialect.sql(tree))
                 changed = 0 if isinstance(step, Check) else cursor.rowcount
+                is_none = isinstance(tree, exp.Update) and self.found(cursor) == 0
                 if isinstance(step, Check) and cursor.fetchone() is not None:
                     raise ReplicationError(step.code)
 

@@ -20,9 +20,11 @@ driver's error raises a `ReplicationError` of that code."""
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement to run."""
+    """A statement to run. `after_none` does the same where the statement right before it found no
+    row, and costs less; a client need not know how many were found."""
 
     tree: exp.Expression
+    after_none: exp.Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

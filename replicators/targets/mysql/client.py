@@ -10,11 +10,13 @@ RENAME TABLE, which readers see in one step, and its progress row follows (`publ
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 import pymysql
@@ -60,6 +62,7 @@ INSERT_BYTES = 4 << 20
 MARK = "replicator "
 """The comment of a live table begins with this. It has the table's identity: the catalog has no
 other mark that stays when columns are changed."""
+_NUMBERS = re.compile(rb"\d+")
 _INNODB = exp.EngineProperty(this=exp.Var(this="InnoDB"))
 CHANGES = frozenset({"_operation", "_sequence", "_unsent"})
 """A copy with these columns only gets more rows: nothing is looked up by its key."""
@@ -308,6 +311,13 @@ class MysqlClient(DbApiClient[Connection]):
         found = tree.find(exp.Table) if isinstance(tree, exp.Delete) else None
         if found is not None and found.db:
             connection.select_db(found.db)
+
+    def found(self, cursor: Any) -> int | None:
+        """By the server's message, whose words are in its language: the rows that matched, those
+        that changed, and warnings. The count beside it is of either kind, by the connection's
+        flags."""
+        numbers = _NUMBERS.findall(getattr(cursor._result, "message", None) or b"")
+        return int(numbers[-3]) if len(numbers) >= 3 else None
 
     def _make(self, names: Names, columns: Sequence[Column]) -> None:
         made = tables.create(self.dialect, trees.table(names), columns)

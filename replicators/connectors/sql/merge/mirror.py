@@ -164,7 +164,7 @@ def written(parts: Parts, *, only_moved: bool = False) -> list[Step]:
         parts.update(
             TARGET, sets(parts, here, beside), trees.all_of(found.copy(), lives), staged.copy()
         ),
-        added(parts, only_moved=only_moved),
+        added(parts, only_moved=only_moved, follows_update=not only_moved),
     ]
 
 
@@ -174,18 +174,27 @@ def added(
     *,
     only_moved: bool = False,
     with_deleted: bool = False,
+    follows_update: bool = False,
 ) -> Statement:
     """INSERT of the staged rows whose key the target does not have. `more`: further columns and
-    their values."""
+    their values. `follows_update`: right after the UPDATE of all rows that the target has. Where
+    this one found none, nothing is looked up: MySQL would first copy all rows."""
     relation = parts.relation
     there = trees.all_of(parts.match(READ, STAGED), parts.ranges(READ))
-    where = trees.all_of(
-        None if with_deleted else trees.no(column(relation.delete, STAGED)),
-        column(relation.moved, STAGED) if only_moved else None,
-        trees.no(trees.exists(trees.aliased(parts.target, READ), there)),
-    )
-    shown = [column(n, STAGED) for n in parts.names]
-    rows = trees.select(
-        [*shown, *(value for _, value in more)], trees.aliased(parts.staged, STAGED), where=where
-    )
-    return Statement(trees.insert(parts.target, [*parts.names, *(n for n, _ in more)], rows))
+
+    def inserted(absent: exp.Expression | None) -> exp.Expression:
+        where = trees.all_of(
+            None if with_deleted else trees.no(column(relation.delete, STAGED)),
+            column(relation.moved, STAGED) if only_moved else None,
+            absent,
+        )
+        shown = [column(n, STAGED) for n in parts.names]
+        rows = trees.select(
+            [*shown, *(value for _, value in more)],
+            trees.aliased(parts.staged, STAGED),
+            where=where,
+        )
+        return trees.insert(parts.target, [*parts.names, *(n for n, _ in more)], rows)
+
+    absent = trees.no(trees.exists(trees.aliased(parts.target, READ), there))
+    return Statement(inserted(absent), inserted(None) if follows_update else None)
