@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -210,16 +211,18 @@ class TestSpannerKills(SpannerFixtures, MergeFixtures):
 
 def cut_off(service: Any, count: int, *, is_sent: bool) -> list[int]:
     """End the process at this commit or change of tables, once it is made or before it is. Returns
-    how many there were."""
-    done = [0]
+    how many there were. Those that are under way beside it are made."""
+    done, lock = [0], threading.Lock()
 
     def cut(call: Callable[..., None]) -> Callable[..., None]:
         def counted(*given: Any) -> None:
-            done[0] += 1
-            if done[0] == count and not is_sent:
+            with lock:
+                done[0] += 1
+                number = done[0]
+            if number == count and not is_sent:
                 raise Killed
             call(*given)
-            if done[0] == count:
+            if number == count:
                 raise Killed
 
         return counted

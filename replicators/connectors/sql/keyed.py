@@ -7,7 +7,7 @@ is first written down in a journal: its rows, and then, in one commit, the mark 
 From there on it is only finished, never begun again. Each of its commits writes final values, and
 only while the progress row is the one that was marked. So a process that dies leaves a merge which
 the next one finishes, before anybody reads the progress row, and no older row ever replaces a newer
-one. Readers see the parts of a larger merge one after the other.
+one. Readers see the parts of a larger merge as they are committed, some of them at a time.
 """
 
 # ruff: noqa: S608 - names go in through `_quoted`
@@ -17,7 +17,9 @@ from __future__ import annotations
 import json
 import uuid
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -52,6 +54,8 @@ JOURNAL_KEY = ("target_table", "commit_id", "part")
 PROGRESS_KEY = ("target_table",)
 MISSING, LACKING, CONFLICT = "target:table-missing", "target:column-missing", "target:conflict"
 """Codes of errors that get their table from the target."""
+COMMITS_AT_ONCE = 3
+"""So many commits are under way at a time: one is encoded while the service works on another."""
 CELL_BYTES = 4 << 20
 """The bytes of a journal's cell."""
 _DDL = (exp.Create, exp.Alter, exp.Drop)
@@ -221,11 +225,12 @@ class KeyedClient(ABC):
         else:
             self.remove(names)
 
-    def put(self, names: Names, rows: pa.Table) -> None:
+    def put(self, names: Names, found: Iterable[pa.Table]) -> None:
         """Put rows into a table of a copy, in commits of its size."""
         gone = pa.table({})
-        for piece in self._pieces([Changed(names, rows, gone)], self.most_cells_of_copy):
-            self.write([piece], None)
+        changes = (Changed(names, rows, gone) for rows in found)
+        for _ in self._beside(self._pieces(changes, self.most_cells_of_copy), None):
+            pass
 
     def run(self, steps: Sequence[Step], *, job: str) -> None:
         """Run the steps on an image, and write what they changed. `target:conflict` if another run
@@ -358,7 +363,7 @@ class KeyedClient(ABC):
 
     # Commits
 
-    def _pieces(self, changes: Sequence[Changed], most: int = 0) -> Iterator[Changed]:
+    def _pieces(self, changes: Iterable[Changed], most: int = 0) -> Iterator[Changed]:
         """The changes in parts that fit into a commit."""
         for one in changes:
             none = replace(one, rows=one.rows.slice(0, 0), gone=one.gone.slice(0, 0))
@@ -374,6 +379,20 @@ class KeyedClient(ABC):
     def _slices(self, rows: pa.Table, most: int) -> Iterator[pa.Table]:
         for at in range(0, rows.num_rows, most):
             yield from self._halved(rows.slice(at, most))
+
+    def _beside(self, pieces: Iterable[Changed], guard: Guard | None) -> Iterator[None]:
+        """Write each part in a commit of its own, some of them at a time: no key is in two parts.
+        Only a part that empties its table is written alone."""
+        running: deque[Future[None]] = deque()
+        with ThreadPoolExecutor(COMMITS_AT_ONCE, "commit") as pool:
+            for piece in pieces:
+                while running and (piece.is_emptied or len(running) >= COMMITS_AT_ONCE):
+                    yield running.popleft().result()
+                running.append(pool.submit(self.write, [piece], guard))
+                while piece.is_emptied and running:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
 
     def _halved(self, rows: pa.Table) -> Iterator[pa.Table]:
         if rows.num_rows > 1 and rows.nbytes > self.most_bytes:
@@ -410,14 +429,18 @@ class KeyedClient(ABC):
         self, guard: Guard, marked: dict[str, Any], after: dict[str, Any], found: list[Changed]
     ) -> None:
         """Write the changes down, and then that they are complete."""
-        part, sizes = 0, []
-        for piece in found:
-            body = _written(piece)
-            cut = [body[at : at + CELL_BYTES] for at in range(0, len(body), CELL_BYTES)]
-            for one in cut:
-                part += 1
-                self.write([self._cell(guard.table, marked["commit_id"], part, one)], None)
-            sizes.append(len(cut))
+        sizes: list[int] = []
+
+        def cells() -> Iterator[Changed]:
+            for piece in found:
+                body, first = _written(piece), sum(sizes) + 1
+                cut = [body[at : at + CELL_BYTES] for at in range(0, len(body), CELL_BYTES)]
+                sizes.append(len(cut))
+                for part, one in enumerate(cut, first):
+                    yield self._cell(guard.table, marked["commit_id"], part, one)
+
+        for _ in self._beside(cells(), None):
+            pass
         head = json.dumps({"after": after, "sizes": sizes}).encode()
         mark = self._row(guard.progress, marked)
         self.write([mark, self._cell(guard.table, marked["commit_id"], 0, head)], guard)
@@ -444,8 +467,7 @@ class KeyedClient(ABC):
 
     def _finish(self, guard: Guard, pieces: Iterable[Changed], after: dict[str, Any]) -> None:
         """Apply a merge that is written down, part by part, and then its progress row."""
-        for piece in pieces:
-            self.write([piece], guard)
+        for _ in self._beside(pieces, guard):
             failpoints.hit("journal_applied")
         self.write([self._row(guard.progress, after), _swept(guard.table)], guard)
         self._swept.add(guard.table)

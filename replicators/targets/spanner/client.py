@@ -298,14 +298,16 @@ class Loading:
 def load(work: Loading) -> None:
     """Write the file's rows, commit by commit."""
     with closing(SpannerClient(work.params)) as client:
-        is_numbered = client._of(work.names).key[-1] == ROW_ID
-        path = hashlib.sha256(work.staged.paths[0].encode()).hexdigest()[:20]
-        count = 0
-        for batch in work.staged.read(ROWS_AT_ONCE):
-            rows = pa.Table.from_batches([batch])
-            if is_numbered:
-                places = pa.array(range(count, count + rows.num_rows)).cast(pa.string())
-                ids = pc.binary_join_element_wise(path, places, "-")
-                rows = rows.append_column(ROW_ID, ids)
-            count += rows.num_rows
-            client.put(work.names, rows)
+        client.put(work.names, _rows(work, client._of(work.names).key[-1] == ROW_ID))
+
+
+def _rows(work: Loading, is_numbered: bool) -> Iterator[pa.Table]:
+    path = hashlib.sha256(work.staged.paths[0].encode()).hexdigest()[:20]
+    count = 0
+    for batch in work.staged.read(ROWS_AT_ONCE):
+        rows = pa.Table.from_batches([batch])
+        if is_numbered:
+            places = pa.array(range(count, count + rows.num_rows)).cast(pa.string())
+            rows = rows.append_column(ROW_ID, pc.binary_join_element_wise(path, places, "-"))
+        count += rows.num_rows
+        yield rows

@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -34,6 +35,7 @@ from replicators.connectors.model.types import (
     Unsupported,
 )
 from replicators.connectors.params import InvalidParams
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.sql.image import Changed
 from replicators.connectors.sql.keyed import PROGRESS_KEY, Guard
 from replicators.connectors.sql.state import COLUMNS, PROGRESS
@@ -281,12 +283,38 @@ def test_a_copy_fills_its_commits(spanner: SpannerServer, params: SpannerParams)
         client.make(("orders",), ORDERS, job="x")
         client.table(("orders",))
         spanner.calls.clear()
-        client.put(("orders",), rows_of(*((n, "x") for n in range(most))))
+        client.put(("orders",), [rows_of(*((n, "x") for n in range(most)))])
         assert spanner.calls.count("Commit") == 1
-        client.put(("orders",), rows_of(*((n, "y") for n in range(most + 1))))
+        client.put(("orders",), [rows_of(*((n, "y") for n in range(most + 1)))])
         assert spanner.calls.count("Commit") == 3
         assert client.read(("orders",), ORDERS.columns[:1], None).num_rows == most + 1
         assert client.most_cells * 4 == client.most_cells_of_copy
+
+
+def test_commits_of_a_copy_are_under_way_side_by_side(
+    spanner: SpannerServer, params: SpannerParams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `KeyedClient.put`: each commit waits here until another one is under way. The fault of
+    one is the caller's, and a part that empties its table is written before the next one begins."""
+    with closing(SpannerClient(params)) as client:
+        client.make(("orders",), ORDERS, job="x")
+        both, inner = threading.Barrier(2, timeout=20), client.write
+
+        def write(changes: Any, guard: Any) -> None:
+            both.wait()
+            inner(changes, guard)
+
+        monkeypatch.setattr(client, "write", write)
+        client.put(("orders",), [rows_of((1, "x")), rows_of((2, "y"))])
+        assert len(spanner.rows(params.database, "orders")) == 2
+        monkeypatch.setattr(client, "write", inner)
+        with pytest.raises(ReplicationError):
+            client.put(("orders",), [rows_of((3, "z")), pa.table({"nothing": [1]})])
+        gone = pa.table({})
+        emptied = Changed(("orders",), rows_of(), gone, is_emptied=True)
+        for _ in client._beside([emptied, Changed(("orders",), rows_of((4, "a")), gone)], None):
+            pass
+        assert [r["id"] for r in spanner.rows(params.database, "orders")] == [4]
 
 
 def test_a_row_says_when_it_was_committed(spanner: SpannerServer, params: SpannerParams) -> None:
@@ -297,7 +325,7 @@ def test_a_row_says_when_it_was_committed(spanner: SpannerServer, params: Spanne
         assert found is not None and set(found.columns) == {"id", "note"}
         times = []
         for note in ("a", "b"):
-            client.put(("orders",), rows_of((1, note)))
+            client.put(("orders",), [rows_of((1, note))])
             (row,) = spanner.rows(params.database, "orders")
             times.append(row["committed"])
         assert times[0] < times[1] and row["note"] == "b"
