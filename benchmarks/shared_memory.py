@@ -1,6 +1,6 @@
 """Line `shared-memory`: what many small replicators that share a Spark cost, and how late their
 changes are while each gets one every half a minute. A run's first merges load what it needs for
-them: the changes of the first minute are told apart. The measured ones begin once they are merged.
+them: the changes of the first minutes are told apart. The measured ones begin once they are merged.
 
 Every part is the product's own: the process of the shared Spark, the starter of runs, and the runs.
 Memory is PSS: a page that several processes have counts once, in parts. SHARED_REPLICATORS says how
@@ -30,7 +30,7 @@ from demo.postgres import EmbeddedPostgres
 REPLICATORS = int(os.environ.get("SHARED_REPLICATORS", str(place.scaled(50, 2))))
 SECONDS = float(os.environ.get("SHARED_SECONDS", "120"))
 EVERY_SECONDS = 30.0
-FIRST_SECONDS = 60.0
+FIRST_SECONDS = 180.0
 READY_SECONDS = 500.0
 ROWS = 200
 MIB = 2**20
