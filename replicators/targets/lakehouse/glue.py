@@ -12,7 +12,6 @@ from replicators.targets.lakehouse.stores.s3 import FROM_FILE
 
 JARS = ("glue-2", "kms-2", "aws-json-protocol-2")
 """The part of the SDK that Iceberg's Glue catalog needs beside that of S3."""
-_FILE_IO = "org.apache.iceberg.hadoop.HadoopFileIO"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,6 @@ class Glue:
         found = {
             "type": "glue",
             "warehouse": warehouse,
-            "io-impl": _FILE_IO,
             **HTTP,
             "glue.skip-name-validation": "true",
             "glue.skip-archive": "true",

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from replicators.targets.lakehouse.servers import ANSWER_SECONDS
 
-_FILE_IO = "org.apache.iceberg.hadoop.HadoopFileIO"
 _PATIENCE = {
     "hive.metastore.client.connect.retry.delay": "1s",
     "hive.metastore.connect.retries": "2",
@@ -36,7 +35,6 @@ class Metastore:
             "type": "hive",
             "uri": self.uri,
             "warehouse": warehouse,
-            "io-impl": _FILE_IO,
             **{f"hadoop.{name}": value for name, value in own.items()},
         }
 

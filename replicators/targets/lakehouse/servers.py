@@ -24,7 +24,6 @@ HTTP = {
 """Of Amazon's clients that Iceberg makes: the one that is among the jars, with its limits."""
 DELEGATION = "X-Iceberg-Access-Delegation"
 """The header by which a client asks for keys of the store."""
-_FILE_IO = "org.apache.iceberg.hadoop.HadoopFileIO"
 PYTHON_FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
 
 
@@ -51,7 +50,6 @@ class CatalogServer:
         found = {
             "type": "rest",
             "uri": self.uri,
-            "io-impl": _FILE_IO,
             "rest-metrics-reporting-enabled": "false",
             "rest.client.connection-timeout-ms": str(1000 * CONNECT_SECONDS),
             "rest.client.socket-timeout-ms": str(1000 * ANSWER_SECONDS),

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+_BY_HADOOP = "org.apache.iceberg.hadoop.HadoopFileIO"
+
 
 @dataclass(frozen=True, slots=True)
 class Store:
@@ -37,8 +39,9 @@ class Store:
         return {}
 
     def catalog_conf(self) -> dict[str, str]:
-        """The settings of Spark's catalog that lead to its files in another way than Hadoop's."""
-        return {}
+        """The settings of Spark's catalog that lead to its files: by Hadoop, where a kind of store
+        has no other way."""
+        return {"io-impl": _BY_HADOOP}
 
     def of_table(self, names: tuple[str, ...]) -> Store:
         """The place of a table's files."""
